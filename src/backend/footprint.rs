@@ -1,0 +1,62 @@
+//! Bytes: what a lane will take, summed before anything is allocated, and what it has taken.
+
+use serde::Serialize;
+
+use crate::error::OpenError;
+
+/// The memory a lane takes for its whole life, in exact bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Footprint {
+    /// Staging memory: all slots.
+    pub staging: u64,
+    /// Device memory between staging and tensor.
+    pub device: u64,
+    /// Output tensors.
+    pub outputs: u64,
+}
+
+impl Footprint {
+    /// The sum.
+    #[must_use]
+    pub fn total(&self) -> u64 {
+        self.staging.saturating_add(self.device).saturating_add(self.outputs)
+    }
+
+    /// Checks the sum against a budget.
+    ///
+    /// # Errors
+    /// [`OpenError::OverBudget`] with the sum and its parts.
+    pub fn within(&self, budget: Option<u64>) -> Result<(), OpenError> {
+        match budget {
+            Some(budget) if self.total() > budget => Err(OpenError::OverBudget {
+                needed: self.total(),
+                budget,
+                breakdown: format!("{} staging + {} device + {} outputs", self.staging, self.device, self.outputs),
+            }),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// What a lane holds now, and how often it has allocated. Constant after warm-up, except for strategies that
+/// allocate for every batch.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct MemoryUse {
+    /// Bytes held.
+    pub held: Footprint,
+    /// Allocations made since the lane was opened.
+    pub allocations: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_budget_is_refused_with_its_sum() {
+        let footprint = Footprint { staging: 10, device: 20, outputs: 30 };
+        assert_eq!(footprint.within(Some(60)).map_err(|e| e.to_string()), Ok(()));
+        let error = footprint.within(Some(59)).expect_err("over").to_string();
+        assert!(error.contains("60 bytes") && error.contains("10 staging + 20 device + 30 outputs"), "{error}");
+    }
+}

@@ -1,0 +1,26 @@
+//! Host memory that a device may read by itself.
+
+#![allow(unsafe_code)]
+
+use std::ptr::NonNull;
+
+/// Memory of a source that devices read without the CPU: the whole dataset, sample after sample.
+///
+/// A loader keeps the `Arc` it was given until the device has finished its last read; a borrow would not do, since a leaked
+/// loader ends it.
+///
+/// # Safety
+/// [`address`](Self::address) and [`len`](Self::len) are the same for as long as the value lives, the memory is valid for reads all
+/// that time, and nobody writes it.
+pub unsafe trait StableHostMemory: Send + Sync {
+    /// The first byte.
+    fn address(&self) -> NonNull<u8>;
+
+    /// Bytes of memory.
+    fn len(&self) -> usize;
+
+    /// Whether there is no memory at all.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}

@@ -1,0 +1,220 @@
+//! The contract between the loader and a device.
+//!
+//! # Who does what
+//!
+//! A [`Backend`] is an opened device. [`Backend::open_lane`] makes a [`Lane`]: staging slots, device memory and kernels for one
+//! batch layout, one strategy and one kind of preprocessing. The lane is owned by one thread (the loader's pump), and every
+//! call into the device happens there; workers only ever see [`Region`](crate::staging::Region)s, which are plain memory.
+//!
+//! # The way of a slot: `Free -> Filling -> Ready -> InFlight -> Free`
+//!
+//! 1. [`Lane::begin`] takes a free slot and returns its memory as a [`Fill`]; strategies that make memory for each batch make
+//!    it here, and the time counts as theirs. `None` means that no slot is free: [`Lane::reap`] brings them back.
+//! 2. The fill's regions are written, on any thread, and committed. [`Fill::finish`](crate::staging::Fill::finish) gives a
+//!    [`Filled`], the only thing that can be submitted, or a [`Cancelled`], which must go back through [`Lane::cancel`].
+//! 3. [`Lane::submit`] consumes the slot and a free output tensor: the copy and the kernel are recorded and queued, and nothing
+//!    waits. On an error the tensor comes back in [`Rejected`], the slot is free again, and nothing of it was sent.
+//! 4. [`Lane::reap`] reports submissions that the device has finished, in any order. A slot is not handed out again before the
+//!    device has finished reading it.
+//!
+//! # The way of a tensor: `Free -> Written -> Leased -> Free`
+//!
+//! [`Lane::output`] makes a tensor; the caller pools them. Between `submit` and the caller's use the order of the device's queue is
+//! the only synchronisation: a submitted tensor may be used at once by work queued later on the same queue. Reading it on
+//! the CPU ([`Tensor::read`]) waits for the device.
+//!
+//! # Errors
+//!
+//! [`DeviceError::Lost`](crate::DeviceError::Lost) is final: every later call fails the same way, `begin` hands out no more
+//! memory, and dropping the lane still frees everything. Any other error concerns one batch only. No call panics on bad
+//! input or a lost device.
+//!
+//! # Dropping
+//!
+//! Dropping a lane waits until the device has finished with its memory and frees it. A slot whose regions are still open at
+//! that time (a worker stuck in a source) is leaked with a logged error: the one permitted leak. Tensors live on their own.
+//!
+//! # Three ways in
+//!
+//! *Staged*: workers fill slots. *Direct*: the device reads the source's own memory ([`StableHostMemory`]) through
+//! [`Feed::Direct`], and there is no slot. *Pushed*: an application's frames go through the same slots as staged samples.
+
+mod footprint;
+//pub mod host;
+mod info;
+mod memory;
+mod strategy;
+//#[cfg(feature = "wgpu")]
+//pub mod wgpu;
+
+pub use footprint::{Footprint, MemoryUse};
+pub use info::{AdapterInfo, Api, DeviceType, StrategySupport};
+pub use memory::StableHostMemory;
+pub use strategy::{Strategy, UnknownStrategy};
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::error::{DeviceError, OpenError, Unsupported};
+use crate::layout::BatchLayout;
+use crate::preprocess::{Fingerprint, Preprocess, TensorDesc};
+use crate::staging::{Cancelled, Fill, Filled};
+
+/// An opened device that batches can be fed to. Cheap to clone; clones are the same device.
+pub trait Backend: Clone + Send + Sync + 'static {
+    /// The lanes of this backend.
+    type Lane: Lane<Tensor = Self::Tensor>;
+    /// The tensors of this backend.
+    type Tensor: Tensor;
+
+    /// The device and its driver.
+    fn info(&self) -> &AdapterInfo;
+
+    /// The strategy that serves best where nothing else is known.
+    fn default_strategy(&self) -> Strategy;
+
+    /// Whether the device can run a strategy.
+    ///
+    /// # Errors
+    /// [`Unsupported`] says why not.
+    fn supports(&self, strategy: Strategy) -> Result<(), Unsupported>;
+
+    /// The bytes a lane would take. Allocates nothing.
+    ///
+    /// # Errors
+    /// [`OpenError::Unsupported`], [`OpenError::Layout`], or [`OpenError::TooLarge`] where the device cannot bind or allocate
+    /// such a batch, not even in parts.
+    fn footprint(&self, spec: &LaneSpec) -> Result<Footprint, OpenError>;
+
+    /// Makes a lane. All staging and device memory is allocated here, except for strategies that allocate per batch.
+    ///
+    /// # Errors
+    /// As [`footprint`](Self::footprint), and [`OpenError::Device`]. Nothing stays allocated.
+    fn open_lane(&self, spec: &LaneSpec) -> Result<Self::Lane, OpenError>;
+
+    /// Measures the device's own copy from staging memory to device memory, with no CPU work, in bytes a second.
+    ///
+    /// # Errors
+    /// The device's error.
+    fn copy_ceiling(&self, bytes: usize, at_least: Duration) -> Result<f64, DeviceError>;
+}
+
+/// What a lane is made for.
+#[derive(Clone)]
+pub struct LaneSpec {
+    /// Samples and batch size.
+    pub layout: BatchLayout,
+    /// What the device does with the bytes.
+    pub preprocess: Preprocess,
+    /// How the bytes get there.
+    pub strategy: Strategy,
+    /// How many batches can be filled and copied at once.
+    pub slots: usize,
+    /// How many output tensors the caller will make.
+    pub outputs: usize,
+    /// Whether the device also computes a fingerprint of each sample's delivered bytes.
+    pub fingerprints: bool,
+    /// The source's own memory, for strategies that read it directly.
+    pub memory: Option<Arc<dyn StableHostMemory>>,
+}
+
+/// The bytes that a submission sends.
+#[derive(Debug)]
+pub enum Feed<'a> {
+    /// A filled slot.
+    Staged(Filled),
+    /// Byte offsets of samples within the lane's [`StableHostMemory`], for strategies that read it directly.
+    Direct(&'a [u64]),
+}
+
+/// A submission, to be matched with what [`Lane::reap`] reports. Counted from zero within a lane.
+pub type SubmissionId = u64;
+
+/// How long [`Lane::reap`] may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wait {
+    /// Look and return.
+    Poll,
+    /// Return when at least one submission in flight has finished. A backend that cannot wait polls.
+    One,
+    /// Return when all submissions in flight have finished.
+    All,
+}
+
+/// A batch on its way: queued, not waited for.
+#[derive(Debug)]
+pub struct Submitted<T> {
+    /// What [`Lane::reap`] will report.
+    pub id: SubmissionId,
+    /// The tensor that is being written.
+    pub tensor: T,
+}
+
+/// A batch that was not sent. The slot is free again.
+#[derive(Debug)]
+pub struct Rejected<T> {
+    /// Why.
+    pub error: DeviceError,
+    /// The output tensor, unchanged.
+    pub tensor: T,
+}
+
+/// Slots, device memory and kernels for one layout and one strategy. Owned by one thread. See the [module](self) for the contract.
+pub trait Lane: Send + 'static {
+    /// The tensors of this lane's backend.
+    type Tensor: Tensor;
+
+    /// Makes one output tensor.
+    ///
+    /// # Errors
+    /// [`DeviceError::OutOfMemory`] or [`DeviceError::Lost`]; nothing stays allocated.
+    fn output(&mut self) -> Result<Self::Tensor, DeviceError>;
+
+    /// Takes a slot to fill, or `None` if none is free.
+    ///
+    /// # Errors
+    /// The device's error; no slot is taken then.
+    fn begin(&mut self) -> Result<Option<Fill>, DeviceError>;
+
+    /// Gives back a slot that must not be sent.
+    fn cancel(&mut self, slot: Cancelled);
+
+    /// Queues the copy and the kernel for the first `samples` samples. Never waits for the device.
+    ///
+    /// # Errors
+    /// [`Rejected`] with the output; nothing was sent and the slot is free.
+    fn submit(
+        &mut self,
+        feed: Feed<'_>,
+        samples: usize,
+        output: Self::Tensor,
+    ) -> Result<Submitted<Self::Tensor>, Rejected<Self::Tensor>>;
+
+    /// Appends the submissions that have finished since the last call.
+    ///
+    /// # Errors
+    /// The device's error; what had finished before is still appended.
+    fn reap(&mut self, wait: Wait, finished: &mut Vec<SubmissionId>) -> Result<(), DeviceError>;
+
+    /// The number of submissions that have not been reported finished.
+    fn in_flight(&self) -> usize;
+
+    /// What the lane holds now.
+    fn memory(&self) -> MemoryUse;
+}
+
+/// Device memory that holds a batch. Clones are the same memory.
+pub trait Tensor: Clone + Send + Sync + 'static {
+    /// Waits for the device and reads the tensor's elements back, without padding.
+    ///
+    /// # Errors
+    /// The device's error.
+    fn read(&self, desc: &TensorDesc) -> Result<Vec<u8>, DeviceError>;
+
+    /// Waits for the device and reads the fingerprints of the first `samples` samples, as the device computed them over the
+    /// delivered bytes. `None` if the lane was opened without.
+    ///
+    /// # Errors
+    /// The device's error.
+    fn fingerprints(&self, samples: usize) -> Result<Option<Vec<Fingerprint>>, DeviceError>;
+}

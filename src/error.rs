@@ -1,0 +1,262 @@
+//! Errors, one small enum per operation. Each variant says whether trying again can help.
+
+use std::error::Error;
+use std::fmt;
+
+use crate::backend::Strategy;
+
+/// What a [`Source`](crate::source::Source) reports: any error, kept whole as the cause.
+pub type SourceError = Box<dyn Error + Send + Sync + 'static>;
+
+/// A sample, batch or tensor description that cannot be used. Never worth a retry.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum LayoutError {
+    /// A dimension or the batch size is zero.
+    #[error("{what} must not be zero")]
+    Zero {
+        /// What was zero.
+        what: &'static str,
+    },
+    /// Images have 1, 3 or 4 channels.
+    #[error("images have 1, 3 or 4 channels, not {channels}")]
+    Channels {
+        /// The channel count asked for.
+        channels: usize,
+    },
+    /// More dimensions than a shape holds.
+    #[error("a sample has at most {max} dimensions, not {rank}")]
+    Rank {
+        /// The rank asked for.
+        rank: usize,
+        /// The largest rank supported.
+        max: usize,
+    },
+    /// A size does not fit the address space.
+    #[error("{what} overflows the address space")]
+    Overflow {
+        /// The quantity that overflowed.
+        what: &'static str,
+    },
+    /// Normalisation was asked for samples that are not u8 images.
+    #[error("normalisation needs u8 images, and this source delivers {layout}")]
+    NotAnImage {
+        /// The layout of the source.
+        layout: String,
+    },
+    /// Mean or standard deviation lists have the wrong length.
+    #[error("{what} has {got} values for {channels} channels")]
+    ChannelCount {
+        /// `mean` or `std`.
+        what: &'static str,
+        /// How many values were given.
+        got: usize,
+        /// How many channels the images have.
+        channels: usize,
+    },
+    /// A mean or standard deviation that cannot be used.
+    #[error("{what}[{channel}] is {value}: {reason}")]
+    BadParameter {
+        /// `mean` or `std`.
+        what: &'static str,
+        /// Which channel.
+        channel: usize,
+        /// The value given.
+        value: f64,
+        /// Why it cannot be used.
+        reason: &'static str,
+    },
+    /// A byte slice has another length than the layout asks for.
+    #[error("{what} is {got} bytes, and {expected} are needed")]
+    Length {
+        /// What was measured.
+        what: &'static str,
+        /// Its length in bytes.
+        got: usize,
+        /// The length needed in bytes.
+        expected: usize,
+    },
+}
+
+/// A strategy that this device cannot run, and why. Never worth a retry on the same device.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("strategy `{strategy}` is not available here: {reason}")]
+pub struct Unsupported {
+    /// What was asked for.
+    pub strategy: Strategy,
+    /// Why it cannot run.
+    pub reason: String,
+}
+
+/// What a device can fail with while it is in use.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum DeviceError {
+    /// The device is gone: nothing on it can be used again. Open it anew.
+    #[error("the device was lost: {reason}")]
+    Lost {
+        /// What the driver said.
+        reason: String,
+    },
+    /// Memory ran out. Fewer slots, outputs or samples a batch can help.
+    #[error("out of memory: {what} ({bytes} bytes)")]
+    OutOfMemory {
+        /// What was being allocated.
+        what: String,
+        /// How much was asked for.
+        bytes: u64,
+    },
+    /// The driver refused an operation that gpufeed believed valid. The batch is lost, the device is not.
+    #[error("the device refused an operation: {message}")]
+    Refused {
+        /// What the driver or the validation said.
+        message: String,
+    },
+}
+
+/// Opening a device or a loader failed. Nothing stays allocated.
+#[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
+pub enum OpenError {
+    /// No device matches what was asked for.
+    #[error("no device matches `{wanted}`; found: {found}")]
+    NoDevice {
+        /// What was asked for.
+        wanted: String,
+        /// What there is, in words.
+        found: String,
+    },
+    /// The device cannot run this strategy.
+    #[error(transparent)]
+    Unsupported(#[from] Unsupported),
+    /// A batch does not fit what the device can bind or allocate.
+    #[error("{what} needs {needed} bytes and the device allows {limit} ({limit_name}); {advice}")]
+    TooLarge {
+        /// The buffer in question.
+        what: &'static str,
+        /// Its size in bytes.
+        needed: u64,
+        /// The limit in bytes.
+        limit: u64,
+        /// The limit's name.
+        limit_name: &'static str,
+        /// What to change.
+        advice: &'static str,
+    },
+    /// The memory asked for exceeds the caller's budget; nothing was allocated.
+    #[error("{needed} bytes are needed ({breakdown}) and the budget is {budget}")]
+    OverBudget {
+        /// The sum in bytes.
+        needed: u64,
+        /// The budget in bytes.
+        budget: u64,
+        /// The sum's parts, in words.
+        breakdown: String,
+    },
+    /// An option cannot be used.
+    #[error("{option}: {reason}")]
+    Option {
+        /// The option's name.
+        option: &'static str,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The samples or the normalisation cannot be used.
+    #[error(transparent)]
+    Layout(#[from] LayoutError),
+    /// The device failed.
+    #[error(transparent)]
+    Device(#[from] DeviceError),
+    /// A thread could not be started.
+    #[error("cannot start a thread: {message}")]
+    Thread {
+        /// What the system said.
+        message: String,
+    },
+}
+
+/// Where in a batch's way something happened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum Stage {
+    /// A worker read the sample from its source.
+    Read,
+    /// Staging memory was being taken.
+    Begin,
+    /// Copy and kernel were being queued.
+    Submit,
+    /// The device was working, or was asked what it had finished.
+    Device,
+}
+
+impl fmt::Display for Stage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Read => "read",
+            Self::Begin => "begin",
+            Self::Submit => "submit",
+            Self::Device => "device",
+        })
+    }
+}
+
+/// Why [`next`](crate::loader::Epoch) delivered no batch.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LoadError {
+    /// The source could not deliver a sample. The batch is lost; the next call delivers the one after it.
+    #[error("sample {index} could not be read (batch {batch}): {source}")]
+    Sample {
+        /// The sample's index in the source.
+        index: u64,
+        /// The batch it belonged to.
+        batch: u64,
+        /// The source's own error.
+        source: SourceError,
+    },
+    /// The source panicked. The batch is lost; the next call delivers the one after it.
+    #[error("the source panicked at sample {index} (batch {batch}): {message}")]
+    Panic {
+        /// The sample's index in the source.
+        index: u64,
+        /// The batch it belonged to.
+        batch: u64,
+        /// The panic's message.
+        message: String,
+    },
+    /// The source wrote less than a sample. The batch is lost; the next call delivers the one after it.
+    #[error("the source wrote {written} of sample {index}'s {expected} bytes (batch {batch})")]
+    ShortSample {
+        /// The sample's index in the source.
+        index: u64,
+        /// The batch it belonged to.
+        batch: u64,
+        /// Bytes written.
+        written: usize,
+        /// Bytes a sample has.
+        expected: usize,
+    },
+    /// The device failed. After [`DeviceError::Lost`] the epoch is over; otherwise only this batch is lost.
+    #[error("batch {batch} failed at stage `{stage}`: {source}")]
+    Device {
+        /// The batch that was being worked on.
+        batch: u64,
+        /// Where.
+        stage: Stage,
+        /// The device's error.
+        source: DeviceError,
+    },
+    /// Every output tensor is held by the caller: drop a batch (or raise `outputs`) and call again.
+    #[error("all {outputs} output tensors are held by the caller: drop a batch or raise `outputs`")]
+    AllTensorsLeased {
+        /// How many outputs the loader has.
+        outputs: usize,
+    },
+    /// The loader's own thread is gone; the loader cannot be used again.
+    #[error("the loader's pump stopped: {reason}")]
+    Stopped {
+        /// Why.
+        reason: String,
+    },
+}

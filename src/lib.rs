@@ -1,0 +1,16 @@
+//! Feeds batches to GPUs.
+pub mod backend;
+pub mod error;
+pub mod layout;
+pub mod preprocess;
+pub mod source;
+pub mod staging;
+
+#[cfg(feature = "wgpu")]
+pub use ::wgpu;
+pub use backend::{AdapterInfo, Api, Backend, DeviceType, Strategy};
+pub use error::{DeviceError, LayoutError, LoadError, OpenError, SourceError, Stage, Unsupported};
+pub use layout::{BatchLayout, ImageLayout, SampleLayout};
+pub use preprocess::{FloatType, Normalize, Preprocess, TensorDesc, TensorLayout};
+pub use source::Source;
+pub use staging::SampleWriter;

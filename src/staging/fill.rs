@@ -1,0 +1,261 @@
+//! One slot's memory on its way from free to ready.
+
+#![allow(unsafe_code)]
+
+use std::ops::Range;
+use std::ptr::NonNull;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use super::writer::SampleWriter;
+
+/// The regions of one slot that have not ended yet. Lives as long as the slot and is used again for every fill.
+#[derive(Debug, Default)]
+pub struct FillState {
+    open: AtomicUsize,
+    dropped: AtomicBool,
+}
+
+impl FillState {
+    /// Whether somebody may still write into the slot. While this is true its memory must not be freed or reused.
+    #[must_use]
+    pub fn is_open(&self) -> bool {
+        self.open.load(Ordering::Acquire) != 0
+    }
+
+    /// Ends one region; true if it was the last.
+    fn end(&self) -> bool {
+        // Release: the writes of this region happen before whoever sees the count reach zero.
+        self.open.fetch_sub(1, Ordering::AcqRel) == 1
+    }
+}
+
+/// A slot being filled.
+#[derive(Debug)]
+pub struct Fill {
+    slot: usize,
+    base: NonNull<u8>,
+    len: usize,
+    cut: usize,
+    state: Arc<FillState>,
+}
+
+// SAFETY: a Fill is a pointer to memory that only its regions may write, and `Fill::new`'s caller promised that the
+// memory may be written from any thread.
+unsafe impl Send for Fill {}
+
+impl Fill {
+    /// A fill of `len` bytes at `base`.
+    ///
+    /// # Safety
+    /// The memory is valid for writes of `len` bytes from any thread, nothing else accesses it, and both stay so until
+    /// this fill has ended and `state` is no longer open.
+    #[must_use]
+    pub unsafe fn new(slot: usize, base: NonNull<u8>, len: usize, state: Arc<FillState>) -> Self {
+        debug_assert!(!state.is_open(), "slot {slot} is still being filled");
+        state.dropped.store(false, Ordering::Relaxed);
+        Self { slot, base, len, cut: 0, state }
+    }
+
+    /// The slot's number within its lane.
+    #[must_use]
+    pub fn slot(&self) -> usize {
+        self.slot
+    }
+
+    /// Bytes of memory.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there is no memory at all.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Cuts the next `bytes` bytes out of the slot: regions follow each other without a gap.
+    ///
+    /// # Panics
+    /// If fewer bytes are left.
+    pub fn cut(&mut self, bytes: usize) -> Region {
+        let left = self.len - self.cut;
+        assert!(bytes <= left, "a region of {bytes} bytes does not fit the {left} left of {}", self.len);
+        // SAFETY: self.cut <= self.len, so the result is within or one past the slot's memory.
+        let base = unsafe { self.base.add(self.cut) };
+        self.cut += bytes;
+        self.state.open.fetch_add(1, Ordering::Relaxed);
+        Region { base, len: bytes, state: Some(Arc::clone(&self.state)) }
+    }
+
+    /// Ends the fill if all its regions have ended.
+    #[must_use]
+    pub fn finish(self) -> Finish {
+        if self.state.is_open() {
+            Finish::Open(self)
+        } else if self.state.dropped.load(Ordering::Relaxed) {
+            Finish::Cancelled(Cancelled { slot: self.slot })
+        } else {
+            Finish::Filled(Filled { slot: self.slot, bytes: self.cut })
+        }
+    }
+}
+
+/// What became of a [`Fill`].
+#[derive(Debug)]
+pub enum Finish {
+    /// Regions are still being written.
+    Open(Fill),
+    /// Every region was committed.
+    Filled(Filled),
+    /// A region was dropped uncommitted: the slot must go back unsent.
+    Cancelled(Cancelled),
+}
+
+/// A slot whose regions are all committed: the only thing that can be submitted.
+#[derive(Debug)]
+pub struct Filled {
+    slot: usize,
+    bytes: usize,
+}
+
+impl Filled {
+    /// The slot's number within its lane.
+    #[must_use]
+    pub fn slot(&self) -> usize {
+        self.slot
+    }
+
+    /// Bytes that its regions covered, from the start.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Gives up sending it.
+    #[must_use]
+    pub fn cancel(self) -> Cancelled {
+        Cancelled { slot: self.slot }
+    }
+}
+
+/// A slot that nobody writes any more and that must not be sent.
+#[derive(Debug)]
+pub struct Cancelled {
+    slot: usize,
+}
+
+impl Cancelled {
+    /// The slot's number within its lane.
+    #[must_use]
+    pub fn slot(&self) -> usize {
+        self.slot
+    }
+}
+
+/// One worker's part of a slot. Write-only.
+#[derive(Debug)]
+pub struct Region {
+    base: NonNull<u8>,
+    len: usize,
+    state: Option<Arc<FillState>>,
+}
+
+// SAFETY: the region is the only access to its bytes (cuts are disjoint), and `Fill::new`'s caller promised that they
+// may be written from any thread.
+unsafe impl Send for Region {}
+
+impl Region {
+    /// Bytes in this region.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether the region has no bytes.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// A writer over a part of the region, for one sample.
+    ///
+    /// # Panics
+    /// If `bytes` ends beyond the region.
+    pub fn writer(&mut self, bytes: Range<usize>) -> SampleWriter<'_> {
+        assert!(bytes.start <= bytes.end && bytes.end <= self.len, "{bytes:?} is beyond {} bytes", self.len);
+        // SAFETY: bytes.start <= self.len, so the result is within or one past the region.
+        let base = unsafe { self.base.add(bytes.start) };
+        // SAFETY: the range is within the region, which is borrowed mutably for the writer's lifetime.
+        unsafe { SampleWriter::new(base, bytes.end - bytes.start) }
+    }
+
+    /// Ends the region: its bytes are complete. True if it was the slot's last open region.
+    pub fn commit(mut self) -> bool {
+        store_fence();
+        self.state.take().is_some_and(|state| state.end())
+    }
+}
+
+impl Drop for Region {
+    fn drop(&mut self) {
+        if let Some(state) = self.state.take() {
+            state.dropped.store(true, Ordering::Relaxed);
+            store_fence();
+            state.end();
+        }
+    }
+}
+
+/// Makes this thread's stores visible to the device: write-combined stores are not ordered by atomics on x86.
+fn store_fence() {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: SSE is part of every x86-64 processor.
+    unsafe {
+        std::arch::x86_64::_mm_sfence();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fill(memory: &mut [u8]) -> Fill {
+        let base = NonNull::new(memory.as_mut_ptr()).expect("not null");
+        // SAFETY: each test keeps the vector alive and untouched until its regions have ended.
+        unsafe { Fill::new(7, base, memory.len(), Arc::default()) }
+    }
+
+    #[test]
+    fn a_slot_is_filled_when_its_last_region_is_committed() {
+        let mut memory = vec![0; 16];
+        let mut slot = fill(&mut memory);
+        let (mut a, b) = (slot.cut(8), slot.cut(8));
+        a.writer(0..8).write(&[1; 8]).expect("it fits");
+        assert!(!a.commit());
+        let Finish::Open(slot) = slot.finish() else { panic!("b is still open") };
+        assert!(std::thread::spawn(move || b.commit()).join().expect("no panic"));
+        assert!(matches!(slot.finish(), Finish::Filled(filled) if filled.slot() == 7));
+        assert_eq!(memory[..9], [1, 1, 1, 1, 1, 1, 1, 1, 0]);
+    }
+
+    #[test]
+    fn a_dropped_region_cancels_the_slot() {
+        let mut memory = vec![0; 16];
+        let mut slot = fill(&mut memory);
+        let (a, b) = (slot.cut(8), slot.cut(8));
+        drop(a);
+        b.commit();
+        assert!(matches!(slot.finish(), Finish::Cancelled(_)));
+    }
+
+    #[test]
+    #[should_panic(expected = "does not fit")]
+    fn regions_cannot_overlap_or_end_beyond_the_slot() {
+        let mut memory = vec![0; 16];
+        let mut slot = fill(&mut memory);
+        let _a = slot.cut(8);
+        let _b = slot.cut(9);
+    }
+}

@@ -1,0 +1,15 @@
+//! Staging memory while it is being filled: who may write where, and when the slot is ready to be sent.
+//!
+//! A [`Fill`] is one slot's memory, handed out by a lane's `begin`. It is cut into [`Region`]s, one a worker; each region
+//! is owned, may cross threads, and can only be written. A region ends by being committed or by being dropped; the
+//! last one to end makes the slot [`Filled`], or [`Cancelled`] if any was dropped uncommitted. Only a `Filled` can be
+//! submitted, so a half-filled slot is never sent.
+//!
+//! The memory itself belongs to the lane, which frees or reuses it only when no region is open any more
+//! ([`FillState::is_open`]); a region lost for good (a worker stuck in a source) costs its slot, never soundness.
+
+mod fill;
+mod writer;
+
+pub use fill::{Cancelled, Fill, FillState, Filled, Finish, Region};
+pub use writer::SampleWriter;
