@@ -40,7 +40,7 @@
 //! [`Feed::Direct`], and there is no slot. *Pushed*: an application's frames go through the same slots as staged samples.
 
 mod footprint;
-//pub mod host;
+pub mod host;
 mod info;
 mod memory;
 mod strategy;
@@ -205,6 +205,9 @@ pub trait Lane: Send + 'static {
 
 /// Device memory that holds a batch. Clones are the same memory.
 pub trait Tensor: Clone + Send + Sync + 'static {
+    /// Whether reading calls into the device, which then happens on the loader's pump thread while there is one.
+    const READS_ON_PUMP: bool;
+
     /// Waits for the device and reads the tensor's elements back, without padding.
     ///
     /// # Errors

@@ -10,7 +10,7 @@ mod tensor;
 
 pub use fingerprint::{Fingerprint, fingerprint};
 pub use normalize::{FloatType, Normalize, TensorLayout};
-pub use oracle::{F32_ERROR_ULPS, error_bound, expected, expected_bytes};
+pub use oracle::{F32_ERROR_ULPS, error_bound, expected};
 pub use tensor::{DType, Shape, TensorDesc};
 
 use crate::error::LayoutError;

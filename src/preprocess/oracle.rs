@@ -1,7 +1,5 @@
 //! The CPU oracle: what a tensor must hold, in f64, and how far a kernel may be from it.
 
-use half::f16;
-
 use super::normalize::{FloatType, Normalize, TensorLayout};
 use crate::error::LayoutError;
 use crate::layout::ImageLayout;
@@ -22,37 +20,6 @@ pub fn expected(normalize: &Normalize, image: ImageLayout, images: &[u8]) -> Res
         values.push(f64::from(pixel) * normalize.scale(channel) + normalize.bias(channel));
     })?;
     Ok(values)
-}
-
-/// The tensor's bytes as the host backend computes them: each value rounded once from f64, little-endian.
-///
-/// # Errors
-/// As [`expected`].
-pub fn expected_bytes(normalize: &Normalize, image: ImageLayout, images: &[u8]) -> Result<Vec<u8>, LayoutError> {
-    let mut bytes = Vec::new();
-    let tables: Vec<Vec<f32>> = (0..image.channels()).map(|channel| table(normalize, channel)).collect();
-    match normalize.dtype {
-        FloatType::F32 => {
-            bytes.reserve(images.len() * 4);
-            visit(normalize, image, images, |channel, pixel| {
-                bytes.extend_from_slice(&tables[channel][usize::from(pixel)].to_le_bytes());
-            })?;
-        }
-        FloatType::F16 => {
-            bytes.reserve(images.len() * 2);
-            visit(normalize, image, images, |channel, pixel| {
-                bytes.extend_from_slice(&f16::from_f32(tables[channel][usize::from(pixel)]).to_le_bytes());
-            })?;
-        }
-    }
-    Ok(bytes)
-}
-
-/// The 256 values of a channel, each rounded once from f64.
-fn table(normalize: &Normalize, channel: usize) -> Vec<f32> {
-    let (scale, bias) = (normalize.scale(channel), normalize.bias(channel));
-    #[allow(clippy::cast_possible_truncation)]
-    (0..=255u8).map(|pixel| (f64::from(pixel) * scale + bias) as f32).collect()
 }
 
 /// Calls `each(channel, pixel)` in the order of the tensor's elements.

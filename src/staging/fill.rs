@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use super::writer::SampleWriter;
 
-/// The regions of one slot that have not ended yet. Lives as long as the slot and is used again for every fill.
+/// Who may still write into one slot: its [`Fill`] and the [`Region`]s cut from it. Used again for every fill of the slot.
 #[derive(Debug, Default)]
 pub struct FillState {
     open: AtomicUsize,
@@ -23,21 +23,30 @@ impl FillState {
         self.open.load(Ordering::Acquire) != 0
     }
 
-    /// Ends one region; true if it was the last.
-    fn end(&self) -> bool {
-        // Release: the writes of this region happen before whoever sees the count reach zero.
-        self.open.fetch_sub(1, Ordering::AcqRel) == 1
+    /// Makes the fill itself the first writer. False if somebody still writes.
+    pub(super) fn claim(&self) -> bool {
+        let claimed = self.open.compare_exchange(0, 1, Ordering::AcqRel, Ordering::Relaxed).is_ok();
+        if claimed {
+            self.dropped.store(false, Ordering::Relaxed);
+        }
+        claimed
+    }
+
+    /// Ends one writer and tells how many are left.
+    fn end(&self) -> usize {
+        // Release: this writer's stores happen before whoever sees the count.
+        self.open.fetch_sub(1, Ordering::AcqRel) - 1
     }
 }
 
-/// A slot being filled.
+/// A slot being filled. It counts as a writer itself until it is finished or dropped.
 #[derive(Debug)]
 pub struct Fill {
     slot: usize,
     base: NonNull<u8>,
     len: usize,
     cut: usize,
-    state: Arc<FillState>,
+    state: Option<Arc<FillState>>,
 }
 
 // SAFETY: a Fill is a pointer to memory that only its regions may write, and `Fill::new`'s caller promised that the
@@ -48,13 +57,10 @@ impl Fill {
     /// A fill of `len` bytes at `base`.
     ///
     /// # Safety
-    /// The memory is valid for writes of `len` bytes from any thread, nothing else accesses it, and both stay so until
-    /// this fill has ended and `state` is no longer open.
-    #[must_use]
-    pub unsafe fn new(slot: usize, base: NonNull<u8>, len: usize, state: Arc<FillState>) -> Self {
-        debug_assert!(!state.is_open(), "slot {slot} is still being filled");
-        state.dropped.store(false, Ordering::Relaxed);
-        Self { slot, base, len, cut: 0, state }
+    /// The memory is valid for writes of `len` bytes from any thread and nothing else accesses it, from now until `state`
+    /// is no longer open. `state` was claimed for this fill.
+    pub(super) unsafe fn new(slot: usize, base: NonNull<u8>, len: usize, state: Arc<FillState>) -> Self {
+        Self { slot, base, len, cut: 0, state: Some(state) }
     }
 
     /// The slot's number within its lane.
@@ -85,19 +91,38 @@ impl Fill {
         // SAFETY: self.cut <= self.len, so the result is within or one past the slot's memory.
         let base = unsafe { self.base.add(self.cut) };
         self.cut += bytes;
-        self.state.open.fetch_add(1, Ordering::Relaxed);
-        Region { base, len: bytes, state: Some(Arc::clone(&self.state)) }
+        let state = self.state.clone();
+        if let Some(state) = &state {
+            state.open.fetch_add(1, Ordering::Relaxed);
+        }
+        Region { base, len: bytes, state }
     }
 
     /// Ends the fill if all its regions have ended.
     #[must_use]
-    pub fn finish(self) -> Finish {
-        if self.state.is_open() {
-            Finish::Open(self)
-        } else if self.state.dropped.load(Ordering::Relaxed) {
-            Finish::Cancelled(Cancelled { slot: self.slot })
-        } else {
-            Finish::Filled(Filled { slot: self.slot, bytes: self.cut })
+    pub fn finish(mut self) -> Finish {
+        match self.state.take() {
+            // Acquire: what the regions' owners wrote happens before the slot is sent.
+            Some(state) if state.open.load(Ordering::Acquire) == 1 => {
+                state.open.store(0, Ordering::Release);
+                if state.dropped.load(Ordering::Relaxed) {
+                    Finish::Cancelled(Cancelled { slot: self.slot, state })
+                } else {
+                    Finish::Filled(Filled { slot: self.slot, bytes: self.cut, state })
+                }
+            }
+            state => {
+                self.state = state;
+                Finish::Open(self)
+            }
+        }
+    }
+}
+
+impl Drop for Fill {
+    fn drop(&mut self) {
+        if let Some(state) = self.state.take() {
+            state.end();
         }
     }
 }
@@ -118,6 +143,7 @@ pub enum Finish {
 pub struct Filled {
     slot: usize,
     bytes: usize,
+    pub(super) state: Arc<FillState>,
 }
 
 impl Filled {
@@ -136,7 +162,7 @@ impl Filled {
     /// Gives up sending it.
     #[must_use]
     pub fn cancel(self) -> Cancelled {
-        Cancelled { slot: self.slot }
+        Cancelled { slot: self.slot, state: self.state }
     }
 }
 
@@ -144,6 +170,7 @@ impl Filled {
 #[derive(Debug)]
 pub struct Cancelled {
     slot: usize,
+    pub(super) state: Arc<FillState>,
 }
 
 impl Cancelled {
@@ -193,18 +220,28 @@ impl Region {
 
     /// Ends the region: its bytes are complete. True if it was the slot's last open region.
     pub fn commit(mut self) -> bool {
+        self.end(false)
+    }
+
+    /// Ends the region unfinished, which cancels the slot. True if it was the slot's last open region.
+    pub fn abandon(mut self) -> bool {
+        self.end(true)
+    }
+
+    fn end(&mut self, dropped: bool) -> bool {
+        let Some(state) = self.state.take() else { return false };
+        if dropped {
+            state.dropped.store(true, Ordering::Relaxed);
+        }
         store_fence();
-        self.state.take().is_some_and(|state| state.end())
+        // The fill itself is the one that is left.
+        state.end() == 1
     }
 }
 
 impl Drop for Region {
     fn drop(&mut self) {
-        if let Some(state) = self.state.take() {
-            state.dropped.store(true, Ordering::Relaxed);
-            store_fence();
-            state.end();
-        }
+        self.end(true);
     }
 }
 
@@ -223,8 +260,10 @@ mod tests {
 
     fn fill(memory: &mut [u8]) -> Fill {
         let base = NonNull::new(memory.as_mut_ptr()).expect("not null");
+        let state = Arc::<FillState>::default();
+        assert!(state.claim());
         // SAFETY: each test keeps the vector alive and untouched until its regions have ended.
-        unsafe { Fill::new(7, base, memory.len(), Arc::default()) }
+        unsafe { Fill::new(7, base, memory.len(), state) }
     }
 
     #[test]
@@ -246,7 +285,7 @@ mod tests {
         let mut slot = fill(&mut memory);
         let (a, b) = (slot.cut(8), slot.cut(8));
         drop(a);
-        b.commit();
+        assert!(b.commit());
         assert!(matches!(slot.finish(), Finish::Cancelled(_)));
     }
 

@@ -5,11 +5,13 @@
 //! last one to end makes the slot [`Filled`], or [`Cancelled`] if any was dropped uncommitted. Only a `Filled` can be
 //! submitted, so a half-filled slot is never sent.
 //!
-//! The memory itself belongs to the lane, which frees or reuses it only when no region is open any more
-//! ([`FillState::is_open`]); a region lost for good (a worker stuck in a source) costs its slot, never soundness.
+//! The memory itself belongs to the lane, which lends it ([`Lent`]) and gets it back only when no region is open any more; a
+//! region lost for good (a worker stuck in a source) costs its slot, never soundness.
 
 mod fill;
+mod lent;
 mod writer;
 
 pub use fill::{Cancelled, Fill, FillState, Filled, Finish, Region};
+pub use lent::{HostMemory, Lent, SlotMemory};
 pub use writer::SampleWriter;

@@ -1,0 +1,64 @@
+//! Faults on request.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use crate::error::DeviceError;
+
+/// What a [`HostBackend`](super::HostBackend) should do wrong. Submissions are counted from zero over all its lanes.
+#[derive(Clone, Debug, Default)]
+pub struct Faults {
+    /// How long each submission takes before the device reads the slot.
+    pub delay: Duration,
+    /// This submission is refused; the device lives on.
+    pub refuse_submission: Option<u64>,
+    /// The device is lost at this submission.
+    pub lose_at_submission: Option<u64>,
+}
+
+/// Faults and what has become of them.
+#[derive(Debug)]
+pub(super) struct FaultState {
+    faults: Faults,
+    submissions: AtomicU64,
+    lost: Mutex<Option<String>>,
+}
+
+impl FaultState {
+    pub(super) fn new(faults: Faults) -> Self {
+        Self { faults, submissions: AtomicU64::new(0), lost: Mutex::new(None) }
+    }
+
+    pub(super) fn delay(&self) -> Duration {
+        self.faults.delay
+    }
+
+    pub(super) fn lose(&self, reason: &str) {
+        let mut lost = self.lost.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        lost.get_or_insert_with(|| reason.to_owned());
+    }
+
+    /// Fails if the device is lost.
+    pub(super) fn check(&self) -> Result<(), DeviceError> {
+        let lost = self.lost.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        match &*lost {
+            Some(reason) => Err(DeviceError::Lost { reason: reason.clone() }),
+            None => Ok(()),
+        }
+    }
+
+    /// Counts a submission, and fails if this is the one that should.
+    pub(super) fn submission(&self) -> Result<(), DeviceError> {
+        self.check()?;
+        let number = self.submissions.fetch_add(1, Ordering::Relaxed);
+        if self.faults.lose_at_submission == Some(number) {
+            self.lose("told to be lost");
+            return self.check();
+        }
+        if self.faults.refuse_submission == Some(number) {
+            return Err(DeviceError::Refused { message: "told to refuse".into() });
+        }
+        Ok(())
+    }
+}

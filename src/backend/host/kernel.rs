@@ -1,0 +1,79 @@
+//! Normalisation on the CPU, from one table a channel.
+
+use half::f16;
+
+use crate::layout::BatchLayout;
+use crate::preprocess::{FloatType, Normalize, Preprocess, TensorLayout};
+
+/// What turns a slot's bytes into a tensor's bytes.
+pub(super) enum Kernel {
+    Copy,
+    F32(Tables<f32>),
+    F16(Tables<f16>),
+}
+
+/// The 256 values of each channel, rounded once from f64 (f16 by way of f32, as the device kernels do).
+pub(super) struct Tables<T> {
+    values: Vec<[T; 256]>,
+    layout: TensorLayout,
+    sample_bytes: usize,
+}
+
+impl Kernel {
+    pub(super) fn new(preprocess: &Preprocess, layout: &BatchLayout) -> Self {
+        match preprocess {
+            Preprocess::Raw => Self::Copy,
+            Preprocess::Normalize(normalize) => match normalize.dtype {
+                FloatType::F32 => Self::F32(Tables::new(normalize, layout, |value| value)),
+                FloatType::F16 => Self::F16(Tables::new(normalize, layout, f16::from_f32)),
+            },
+        }
+    }
+
+    /// Computes the tensor of whole samples. `out` is at least as long as the tensor and aligned for its elements.
+    pub(super) fn run(&self, samples: &[u8], out: &mut [u8]) {
+        match self {
+            Self::Copy => out[..samples.len()].copy_from_slice(samples),
+            Self::F32(tables) => tables.run(samples, bytemuck::cast_slice_mut(&mut out[..samples.len() * 4])),
+            Self::F16(tables) => tables.run(samples, bytemuck::cast_slice_mut(&mut out[..samples.len() * 2])),
+        }
+    }
+}
+
+impl<T: Copy> Tables<T> {
+    #[allow(clippy::cast_possible_truncation)]
+    fn new(normalize: &Normalize, layout: &BatchLayout, round: impl Fn(f32) -> T) -> Self {
+        let table = |channel| {
+            let (scale, bias) = (normalize.scale(channel), normalize.bias(channel));
+            std::array::from_fn(|pixel| round((pixel as f64 * scale + bias) as f32))
+        };
+        Self {
+            values: (0..normalize.mean.len()).map(table).collect(),
+            layout: normalize.layout,
+            sample_bytes: layout.sample().byte_len(),
+        }
+    }
+
+    fn run(&self, samples: &[u8], out: &mut [T]) {
+        let channels = self.values.len();
+        for (from, to) in samples.chunks_exact(self.sample_bytes).zip(out.chunks_exact_mut(self.sample_bytes)) {
+            match self.layout {
+                TensorLayout::Nhwc => {
+                    for (pixel, value) in from.chunks_exact(channels).zip(to.chunks_exact_mut(channels)) {
+                        for ((&byte, value), table) in pixel.iter().zip(value).zip(&self.values) {
+                            *value = table[usize::from(byte)];
+                        }
+                    }
+                }
+                TensorLayout::Nchw => {
+                    let planes = to.chunks_exact_mut(self.sample_bytes / channels);
+                    for (channel, (plane, table)) in planes.zip(&self.values).enumerate() {
+                        for (pixel, value) in from.chunks_exact(channels).zip(plane) {
+                            *value = table[usize::from(pixel[channel])];
+                        }
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,187 @@
+//! Memory lent to a fill, and ordinary host memory to lend.
+
+#![allow(unsafe_code)]
+
+use std::alloc::{Layout, alloc_zeroed, dealloc};
+use std::mem::ManuallyDrop;
+use std::ops::Deref;
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+use super::fill::{Cancelled, Fill, FillState, Filled};
+use crate::error::DeviceError;
+
+/// Memory that a slot can be made of: host memory, or a mapped device buffer.
+///
+/// # Safety
+/// From the first call of [`base`](Self::base) until the value is dropped, the memory is valid for writes of
+/// [`byte_len`](Self::byte_len) bytes from any thread, moving the value included, and nothing but the caller accesses it.
+pub unsafe trait SlotMemory {
+    /// The first byte.
+    fn base(&mut self) -> NonNull<u8>;
+
+    /// Bytes of memory.
+    fn byte_len(&self) -> usize;
+}
+
+/// Memory that is lent to a [`Fill`]. It comes back when the fill has ended; dropped before that, it is leaked, since somebody
+/// may still write it.
+#[derive(Debug)]
+pub struct Lent<M: SlotMemory> {
+    memory: ManuallyDrop<M>,
+    state: Arc<FillState>,
+    slot: usize,
+}
+
+impl<M: SlotMemory> Lent<M> {
+    /// Lends `memory` as slot number `slot`.
+    ///
+    /// # Panics
+    /// If an earlier fill with the same `state` has not ended.
+    pub fn lend(slot: usize, mut memory: M, state: &Arc<FillState>) -> (Self, Fill) {
+        assert!(state.claim(), "slot {slot} is still being filled");
+        let (base, len) = (memory.base(), memory.byte_len());
+        let state = Arc::clone(state);
+        // SAFETY: SlotMemory promises that the memory is valid and ours alone until `memory` is dropped, and `Lent` drops
+        // or returns it only when `state` is no longer open. `state` was claimed above.
+        let fill = unsafe { Fill::new(slot, base, len, Arc::clone(&state)) };
+        (Self { memory: ManuallyDrop::new(memory), state, slot }, fill)
+    }
+
+    /// Takes the memory back from a filled slot.
+    ///
+    /// # Panics
+    /// If `filled` is of another slot.
+    #[must_use]
+    pub fn filled(self, filled: &Filled) -> M {
+        assert!(Arc::ptr_eq(&filled.state, &self.state), "slot {} is not the one that was filled", self.slot);
+        self.take()
+    }
+
+    /// Takes the memory back from a cancelled slot.
+    ///
+    /// # Panics
+    /// If `cancelled` is of another slot.
+    #[must_use]
+    pub fn cancelled(self, cancelled: &Cancelled) -> M {
+        assert!(Arc::ptr_eq(&cancelled.state, &self.state), "slot {} is not the one that was cancelled", self.slot);
+        self.take()
+    }
+
+    fn take(self) -> M {
+        // A token of an earlier fill of the same slot proves nothing about this one.
+        assert!(!self.state.is_open(), "slot {} is still being filled", self.slot);
+        let mut this = ManuallyDrop::new(self);
+        // SAFETY: `this` is never used or dropped again, so the Arc is read once.
+        drop(unsafe { std::ptr::read(&raw const this.state) });
+        // SAFETY: `this` is never used or dropped again. The fill has ended: the state was
+        // claimed when it was lent and is not open any more, so nobody writes the memory.
+        unsafe { ManuallyDrop::take(&mut this.memory) }
+    }
+}
+
+impl<M: SlotMemory> Drop for Lent<M> {
+    fn drop(&mut self) {
+        if self.state.is_open() {
+            log::error!("slot {} is leaked ({} bytes): a worker is still writing it", self.slot, self.memory.byte_len());
+        } else {
+            // SAFETY: the memory is dropped once, here, and nobody writes it any more.
+            unsafe { ManuallyDrop::drop(&mut self.memory) };
+        }
+    }
+}
+
+/// Zeroed, page-aligned, pageable host memory of an exact size.
+#[derive(Debug)]
+pub struct HostMemory {
+    base: NonNull<u8>,
+    layout: Layout,
+}
+
+// SAFETY: the allocation is owned and has no thread affinity.
+unsafe impl Send for HostMemory {}
+// SAFETY: shared access only reads.
+unsafe impl Sync for HostMemory {}
+
+impl HostMemory {
+    const PAGE: usize = 4096;
+
+    /// Allocates `bytes` zeroed bytes.
+    ///
+    /// # Errors
+    /// [`DeviceError::OutOfMemory`].
+    pub fn new(bytes: usize) -> Result<Self, DeviceError> {
+        let refused = || DeviceError::OutOfMemory { what: "host memory of a slot".into(), bytes: bytes as u64 };
+        let layout = Layout::from_size_align(bytes.max(1), Self::PAGE).map_err(|_| refused())?;
+        // SAFETY: the layout's size is not zero.
+        let base = NonNull::new(unsafe { alloc_zeroed(layout) }).ok_or_else(refused)?;
+        Ok(Self { base, layout })
+    }
+}
+
+impl Deref for HostMemory {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        // SAFETY: the allocation is initialised, of this size, and nobody writes it: a `Lent` that gives out writers owns
+        // the value, so that it cannot be borrowed.
+        unsafe { std::slice::from_raw_parts(self.base.as_ptr(), self.layout.size()) }
+    }
+}
+
+impl Drop for HostMemory {
+    fn drop(&mut self) {
+        // SAFETY: allocated in `new` with this layout, freed once.
+        unsafe { dealloc(self.base.as_ptr(), self.layout) };
+    }
+}
+
+// SAFETY: the allocation is owned, stays where it is when the value moves, and lives until drop.
+unsafe impl SlotMemory for HostMemory {
+    fn base(&mut self) -> NonNull<u8> {
+        self.base
+    }
+
+    fn byte_len(&self) -> usize {
+        self.layout.size()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Finish;
+    use super::*;
+
+    #[test]
+    fn lent_memory_comes_back_with_what_was_written() {
+        let state = Arc::default();
+        let (lent, mut fill) = Lent::lend(3, HostMemory::new(16).expect("16 bytes"), &state);
+        let mut region = fill.cut(16);
+        region.writer(8..16).write(&[7; 8]).expect("fits");
+        assert!(region.commit());
+        let Finish::Filled(filled) = fill.finish() else { panic!("all regions are committed") };
+        let memory = lent.filled(&filled);
+        assert_eq!(memory[..], [[0; 8], [7; 8]].concat());
+        assert_eq!(filled.bytes(), 16);
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore = "leaks on purpose")]
+    fn memory_dropped_while_it_is_written_is_leaked_not_freed() {
+        let state = Arc::default();
+        let (lent, mut fill) = Lent::lend(0, HostMemory::new(16).expect("16 bytes"), &state);
+        let mut region = fill.cut(16);
+        drop(fill);
+        drop(lent);
+        region.writer(0..16).write(&[1; 16]).expect("the memory is still there");
+        assert!(state.is_open());
+    }
+
+    #[test]
+    #[should_panic(expected = "still being filled")]
+    fn a_slot_is_not_lent_twice() {
+        let state = Arc::default();
+        let (_lent, _fill) = Lent::lend(0, HostMemory::new(16).expect("16 bytes"), &state);
+        let _again = Lent::lend(0, HostMemory::new(16).expect("16 bytes"), &state);
+    }
+}
