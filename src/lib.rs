@@ -2,6 +2,7 @@
 pub mod backend;
 pub mod error;
 pub mod layout;
+pub mod loader;
 pub mod preprocess;
 pub mod source;
 pub mod staging;
@@ -11,6 +12,7 @@ pub use ::wgpu;
 pub use backend::{AdapterInfo, Api, Backend, DeviceType, Strategy};
 pub use error::{DeviceError, LayoutError, LoadError, OpenError, SourceError, Stage, Unsupported};
 pub use layout::{BatchLayout, ImageLayout, SampleLayout};
+pub use loader::{Batch, Epoch, LastBatch, Loader, LoaderOptions, LoaderStats};
 pub use preprocess::{FloatType, Normalize, Preprocess, TensorDesc, TensorLayout};
 pub use source::Source;
 pub use staging::SampleWriter;

@@ -83,7 +83,11 @@ impl<M: SlotMemory> Lent<M> {
 impl<M: SlotMemory> Drop for Lent<M> {
     fn drop(&mut self) {
         if self.state.is_open() {
-            log::error!("slot {} is leaked ({} bytes): a worker is still writing it", self.slot, self.memory.byte_len());
+            log::error!(
+                "slot {} is leaked ({} bytes): a worker is still writing it",
+                self.slot,
+                self.memory.byte_len()
+            );
         } else {
             // SAFETY: the memory is dropped once, here, and nobody writes it any more.
             unsafe { ManuallyDrop::drop(&mut self.memory) };

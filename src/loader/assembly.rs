@@ -1,0 +1,127 @@
+//! One batch while its samples are being read: what the workers share.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use std::time::Duration;
+
+use crate::error::{LoadError, SourceError};
+
+/// A batch being filled. There is one a slot, used again for every batch; the channel that hands it to the workers and the
+/// countdown of the slot's regions order the relaxed stores.
+#[derive(Debug)]
+pub(super) struct Assembly {
+    samples: AtomicU64,
+    indices: Vec<AtomicU64>,
+    labels: Vec<AtomicI64>,
+    labelled: AtomicBool,
+    cancelled: AtomicBool,
+    failure: Mutex<Option<Failure>>,
+    read_ns: AtomicU64,
+}
+
+/// Why a batch cannot be sent.
+#[derive(Debug)]
+pub(super) enum Failure {
+    Source { index: u64, source: SourceError },
+    Panic { index: u64, message: String },
+    Short { index: u64, written: usize, expected: usize },
+}
+
+impl Failure {
+    pub(super) fn into_error(self, batch: u64) -> LoadError {
+        match self {
+            Self::Source { index, source } => LoadError::Sample { index, batch, source },
+            Self::Panic { index, message } => LoadError::Panic { index, batch, message },
+            Self::Short { index, written, expected } => LoadError::ShortSample { index, batch, written, expected },
+        }
+    }
+
+    fn index(&self) -> u64 {
+        match self {
+            Self::Source { index, .. } | Self::Panic { index, .. } | Self::Short { index, .. } => *index,
+        }
+    }
+}
+
+impl Assembly {
+    pub(super) fn new(batch_size: usize) -> Self {
+        Self {
+            samples: AtomicU64::new(0),
+            indices: (0..batch_size).map(|_| AtomicU64::new(0)).collect(),
+            labels: (0..batch_size).map(|_| AtomicI64::new(0)).collect(),
+            labelled: AtomicBool::new(false),
+            cancelled: AtomicBool::new(false),
+            failure: Mutex::new(None),
+            read_ns: AtomicU64::new(0),
+        }
+    }
+
+    /// Prepares for the batch of these samples. No worker may be at work on it.
+    pub(super) fn start(&self, indices: impl ExactSizeIterator<Item = u64>) {
+        self.samples.store(indices.len() as u64, Ordering::Relaxed);
+        self.indices.iter().zip(indices).for_each(|(slot, index)| slot.store(index, Ordering::Relaxed));
+        self.labelled.store(false, Ordering::Relaxed);
+        self.cancelled.store(false, Ordering::Relaxed);
+        self.read_ns.store(0, Ordering::Relaxed);
+        *self.failure() = None;
+    }
+
+    pub(super) fn samples(&self) -> usize {
+        usize::try_from(self.samples.load(Ordering::Relaxed)).unwrap_or(self.indices.len())
+    }
+
+    pub(super) fn index(&self, position: usize) -> u64 {
+        self.indices[position].load(Ordering::Relaxed)
+    }
+
+    pub(super) fn set_label(&self, position: usize, label: i64) {
+        self.labels[position].store(label, Ordering::Relaxed);
+        self.labelled.store(true, Ordering::Relaxed);
+    }
+
+    /// Copies indices and labels out, replacing what the vectors hold.
+    pub(super) fn copy_out(&self, indices: &mut Vec<u64>, labels: &mut Vec<i64>) {
+        let samples = self.samples();
+        indices.clear();
+        indices.extend(self.indices[..samples].iter().map(|index| index.load(Ordering::Relaxed)));
+        labels.clear();
+        if self.labelled.load(Ordering::Relaxed) {
+            labels.extend(self.labels[..samples].iter().map(|label| label.load(Ordering::Relaxed)));
+        }
+    }
+
+    /// Asks the workers to give their regions up.
+    pub(super) fn cancel(&self) {
+        self.cancelled.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn is_cancelled(&self) -> bool {
+        self.cancelled.load(Ordering::Relaxed)
+    }
+
+    /// Keeps the failure of the lowest index that was seen, and stops the other workers.
+    pub(super) fn fail(&self, failure: Failure) {
+        let mut kept = self.failure();
+        if kept.as_ref().is_none_or(|kept| failure.index() < kept.index()) {
+            *kept = Some(failure);
+        }
+        drop(kept);
+        self.cancel();
+    }
+
+    pub(super) fn take_failure(&self) -> Option<Failure> {
+        self.failure().take()
+    }
+
+    pub(super) fn add_read_time(&self, time: Duration) {
+        self.read_ns.fetch_add(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX), Ordering::Relaxed);
+    }
+
+    pub(super) fn read_time(&self) -> Duration {
+        Duration::from_nanos(self.read_ns.load(Ordering::Relaxed))
+    }
+
+    fn failure(&self) -> std::sync::MutexGuard<'_, Option<Failure>> {
+        self.failure.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+}

@@ -1,0 +1,164 @@
+//! A batch on the device, and the lease on its tensor.
+
+use std::sync::Arc;
+
+use half::f16;
+
+use super::outputs::{Output, OutputPool};
+use crate::backend::{Backend, Tensor};
+use crate::error::DeviceError;
+use crate::preprocess::{DType, Fingerprint, TensorDesc};
+
+/// A batch on the device: a tensor, and which samples are in it.
+///
+/// The batch lends its tensor. Dropping it gives the tensor back to the loader, which writes a later batch into it; that
+/// write is queued after everything submitted to the device's queue before the drop. So: submit what uses the tensor, then drop
+/// the batch. A batch may outlive its loader and may be dropped on any thread. A forgotten batch costs its tensor.
+#[must_use = "dropping a batch gives its tensor back"]
+pub struct Batch<B: Backend> {
+    /// `None` only while it is being dropped.
+    output: Option<Output<B::Tensor>>,
+    pool: Arc<OutputPool<B::Tensor>>,
+    desc: TensorDesc,
+    number: u64,
+    epoch: u64,
+}
+
+impl<B: Backend> Batch<B> {
+    pub(super) fn new(
+        output: Output<B::Tensor>,
+        pool: Arc<OutputPool<B::Tensor>>,
+        desc: TensorDesc,
+        number: u64,
+        epoch: u64,
+    ) -> Self {
+        pool.lease();
+        Self { output: Some(output), pool, desc, number, epoch }
+    }
+
+    fn output(&self) -> &Output<B::Tensor> {
+        self.output.as_ref().expect("a batch holds its output until it is dropped")
+    }
+
+    /// The tensor on the device.
+    #[must_use]
+    pub fn tensor(&self) -> &B::Tensor {
+        &self.output().tensor
+    }
+
+    /// Shape and element type of the tensor.
+    #[must_use]
+    pub fn desc(&self) -> TensorDesc {
+        self.desc
+    }
+
+    /// The dimensions of the tensor, samples first.
+    #[must_use]
+    pub fn shape(&self) -> &[usize] {
+        self.desc.shape.as_slice()
+    }
+
+    /// The element type of the tensor.
+    #[must_use]
+    pub fn dtype(&self) -> DType {
+        self.desc.dtype
+    }
+
+    /// The number of samples.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.output().indices.len()
+    }
+
+    /// Whether there are no samples; never true for a delivered batch.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The samples' indices in the source, in the order of the tensor.
+    #[must_use]
+    pub fn indices(&self) -> &[u64] {
+        &self.output().indices
+    }
+
+    /// The samples' labels, in the order of the tensor; `None` if the source has none.
+    #[must_use]
+    pub fn labels(&self) -> Option<&[i64]> {
+        let labels = &self.output().labels;
+        (!labels.is_empty()).then_some(labels.as_slice())
+    }
+
+    /// The batch's number within its epoch, from zero.
+    #[must_use]
+    pub fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// The epoch it belongs to.
+    #[must_use]
+    pub fn epoch(&self) -> u64 {
+        self.epoch
+    }
+
+    /// Waits for the device and reads the tensor back: its elements in native byte order, without padding. For checks and
+    /// small results; it stalls the loader.
+    ///
+    /// # Errors
+    /// The device's error.
+    pub fn read(&self) -> Result<Vec<u8>, DeviceError> {
+        let (tensor, desc) = (self.tensor().clone(), self.desc);
+        self.on_pump(move || tensor.read(&desc))
+    }
+
+    /// Waits for the device and reads the tensor back as f32; u8 and f16 elements are converted.
+    ///
+    /// # Errors
+    /// The device's error.
+    pub fn read_f32(&self) -> Result<Vec<f32>, DeviceError> {
+        let bytes = self.read()?;
+        Ok(match self.desc.dtype {
+            DType::U8 => bytes.into_iter().map(f32::from).collect(),
+            DType::F16 => bytes.as_chunks().0.iter().map(|&b| f16::from_ne_bytes(b).to_f32()).collect(),
+            DType::F32 => bytes.as_chunks().0.iter().map(|&b| f32::from_ne_bytes(b)).collect(),
+        })
+    }
+
+    /// Waits for the device and reads each sample's fingerprint, computed there over the delivered bytes. `None` unless the loader
+    /// was made with [`fingerprints`](super::LoaderOptions::fingerprints).
+    ///
+    /// # Errors
+    /// The device's error.
+    pub fn fingerprints(&self) -> Result<Option<Vec<Fingerprint>>, DeviceError> {
+        let (tensor, samples) = (self.tensor().clone(), self.len());
+        self.on_pump(move || tensor.fingerprints(samples))
+    }
+
+    /// Calls into the device on the pump's thread, or here if that is gone or not needed.
+    fn on_pump<R: Send + 'static>(&self, call: impl Fn() -> R + Clone + Send + 'static) -> R {
+        if B::Tensor::READS_ON_PUMP
+            && let Some(result) = self.pool.call(call.clone())
+        {
+            return result;
+        }
+        call()
+    }
+}
+
+impl<B: Backend> Drop for Batch<B> {
+    fn drop(&mut self) {
+        if let Some(output) = self.output.take() {
+            self.pool.end_lease(output);
+        }
+    }
+}
+
+impl<B: Backend> std::fmt::Debug for Batch<B> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Batch")
+            .field("epoch", &self.epoch)
+            .field("number", &self.number)
+            .field("desc", &self.desc)
+            .finish_non_exhaustive()
+    }
+}

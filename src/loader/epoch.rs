@@ -1,0 +1,96 @@
+//! One pass over the source.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::Loader;
+use super::batch::Batch;
+use super::pump::{Delivered, Delivery, ToPump};
+use crate::backend::Backend;
+use crate::error::{DeviceError, LoadError};
+
+/// The batches of one epoch, in order. An error takes the place of the batch it concerns, and the iteration goes on after
+/// it, unless the device is lost. Dropping it early gives up what is left and returns at once.
+#[must_use = "an epoch delivers nothing until it is iterated"]
+pub struct Epoch<'a, B: Backend> {
+    loader: &'a mut Loader<B>,
+    generation: u64,
+    epoch: u64,
+    left: u64,
+}
+
+impl<'a, B: Backend> Epoch<'a, B> {
+    pub(super) fn new(loader: &'a mut Loader<B>, generation: u64, epoch: u64, batches: u64) -> Self {
+        Self { loader, generation, epoch, left: batches }
+    }
+
+    /// The batches still to come, errors included.
+    #[must_use]
+    pub fn remaining(&self) -> u64 {
+        self.left
+    }
+
+    /// The next delivery of this epoch, and whether it was there at once.
+    fn receive(&self) -> Result<(Delivery<B::Tensor>, bool), LoadError> {
+        loop {
+            let (delivery, at_once) = match self.loader.deliveries.try_recv() {
+                Ok(delivery) => (delivery, true),
+                Err(_) => match self.loader.deliveries.recv() {
+                    Ok(delivery) => (delivery, false),
+                    Err(_) => return Err(LoadError::Stopped { reason: self.loader.stop_reason() }),
+                },
+            };
+            if delivery.generation == self.generation {
+                return Ok((delivery, at_once));
+            }
+            self.loader.outputs.put(delivery.output);
+        }
+    }
+
+    fn deliver(&mut self) -> Result<Batch<B>, LoadError> {
+        if self.loader.outputs.all_leased() {
+            return Err(LoadError::AllTensorsLeased { outputs: self.loader.outputs.size() });
+        }
+        let start = Instant::now();
+        let (delivery, at_once) = self.receive().inspect_err(|_| self.left = 0)?;
+        self.left -= 1;
+        match delivery.result {
+            Ok(Delivered { number, samples }) => {
+                let layout = self.loader.layout;
+                self.loader.metrics.delivered(samples, layout.payload(samples), start.elapsed(), at_once);
+                let desc = self.loader.options.preprocess.tensor(&layout, samples);
+                Ok(Batch::new(delivery.output, Arc::clone(&self.loader.outputs), desc, number, self.epoch))
+            }
+            Err(error) => {
+                self.loader.outputs.put(delivery.output);
+                self.loader.metrics.failed();
+                if matches!(error, LoadError::Device { source: DeviceError::Lost { .. }, .. }) {
+                    self.left = 0;
+                }
+                Err(error)
+            }
+        }
+    }
+}
+
+impl<B: Backend> Iterator for Epoch<'_, B> {
+    type Item = Result<Batch<B>, LoadError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        (self.left > 0).then(|| self.deliver())
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        // A lost device ends the epoch early, with an error.
+        (0, usize::try_from(self.left).ok())
+    }
+}
+
+impl<B: Backend> Drop for Epoch<'_, B> {
+    fn drop(&mut self) {
+        if self.left > 0 {
+            // Fails only if the pump is gone, and then there is nothing to stop.
+            let _ = self.loader.pump.send(ToPump::Stop);
+        }
+    }
+}

@@ -1,0 +1,220 @@
+//! The loader: workers that read samples into staging slots, one pump thread that feeds them to the device, and the batches
+//! that come out.
+//!
+//! ```text
+//! Sampler --indices--> workers --bytes--> slot --submit--> device u8 --kernel--> tensor --> Batch --> user
+//!                         ^                 |
+//!                         +---- free slots <+   (when the device has read them)
+//! ```
+//!
+//! Two pools bound everything: `slots` what is being filled and copied, `outputs` what is ready, on its way or held by the user.
+
+mod assembly;
+mod batch;
+mod epoch;
+mod metrics;
+mod options;
+mod outputs;
+mod pump;
+mod sampler;
+mod threads;
+mod window;
+mod worker;
+
+pub use batch::Batch;
+pub use epoch::Epoch;
+pub use metrics::{LoaderStats, Percentiles};
+pub use options::{LastBatch, LoaderOptions};
+pub use sampler::{Permutation, Sampler};
+
+use std::sync::Arc;
+
+use metrics::Metrics;
+use outputs::{Output, OutputPool};
+use pump::{Delivery, Progress, Pump, ToPump};
+use threads::Threads;
+
+use crate::backend::{Backend, Footprint, Lane, LaneSpec, MemoryUse, Strategy};
+use crate::error::{LayoutError, OpenError};
+use crate::layout::BatchLayout;
+use crate::preprocess::TensorDesc;
+use crate::source::Source;
+
+/// Feeds batches of a source to a device.
+///
+/// Dropping it (as dropping an [`Epoch`]) may happen at any moment: the workers finish the sample they are reading, the device
+/// what is in flight, and everything is freed. Batches that are still held live on.
+pub struct Loader<B: Backend> {
+    // Dropped in `Drop`, in this order: the threads end (pump last), then what they shared.
+    threads: Threads,
+    pump: flume::Sender<ToPump>,
+    deliveries: flume::Receiver<Delivery<B::Tensor>>,
+    outputs: Arc<OutputPool<B::Tensor>>,
+    metrics: Arc<Metrics>,
+    backend: B,
+    source: Arc<dyn Source>,
+    layout: BatchLayout,
+    options: LoaderOptions,
+    strategy: Strategy,
+    footprint: Footprint,
+    generation: u64,
+}
+
+impl<B: Backend> Loader<B> {
+    /// Makes a loader: checks everything, allocates all of its memory and starts its threads.
+    ///
+    /// # Errors
+    /// [`OpenError`] names the option, the limit, the budget with its sum, or the reason a strategy cannot run. Nothing stays
+    /// allocated.
+    pub fn new(backend: &B, source: Arc<dyn Source>, options: LoaderOptions) -> Result<Self, OpenError> {
+        options.validate()?;
+        if source.is_empty() {
+            return Err(LayoutError::Zero { what: "the number of samples in the source" }.into());
+        }
+        let layout = BatchLayout::new(source.layout(), options.batch_size)?;
+        let strategy = options.strategy.unwrap_or_else(|| backend.default_strategy());
+        let spec = LaneSpec {
+            layout,
+            preprocess: options.preprocess.clone(),
+            strategy,
+            slots: options.slots,
+            outputs: options.outputs,
+            fingerprints: options.fingerprints,
+            memory: None,
+        };
+        let footprint = backend.footprint(&spec)?;
+        footprint.within(options.byte_budget)?;
+        let mut lane = backend.open_lane(&spec)?;
+        let (pump, inbox) = flume::unbounded();
+        let outputs = Arc::new(OutputPool::new(make_outputs(&mut lane, &options)?, pump.clone()));
+        let metrics = Arc::new(Metrics::new());
+        let (deliver, deliveries) = flume::unbounded();
+        let (jobs, job_queue) = flume::unbounded();
+        let mut threads = Threads::new(options.shutdown_timeout);
+        threads.start_workers(options.workers, &source, &job_queue, &pump)?;
+        let serving = Pump {
+            lane,
+            layout,
+            workers: options.workers,
+            inbox,
+            jobs,
+            deliveries: deliver,
+            outputs: Arc::clone(&outputs),
+            metrics: Arc::clone(&metrics),
+            progress: Progress::new(options.slots, options.batch_size),
+        };
+        threads.start_pump(serving)?;
+        Ok(Self {
+            threads,
+            pump,
+            deliveries,
+            outputs,
+            metrics,
+            backend: backend.clone(),
+            source,
+            layout,
+            options,
+            strategy,
+            footprint,
+            generation: 0,
+        })
+    }
+
+    /// Starts epoch number `epoch`. The number chooses the shuffle; any number may be used in any order, and twice.
+    ///
+    /// The iterator borrows the loader, so that two epochs cannot run at once.
+    pub fn epoch(&mut self, epoch: u64) -> Epoch<'_, B> {
+        let sampler =
+            Sampler::new(self.source.len(), self.options.batch_size, self.options.last_batch, self.options.seed, epoch);
+        self.generation += 1;
+        // A pump that is gone shows as an error of the first `next`.
+        let _ = self.pump.send(ToPump::Start { generation: self.generation, sampler });
+        let (generation, batches) = (self.generation, sampler.batches());
+        Epoch::new(self, generation, epoch, batches)
+    }
+
+    /// The number of batches in an epoch.
+    #[must_use]
+    pub fn batches_per_epoch(&self) -> u64 {
+        Sampler::new(self.source.len(), self.options.batch_size, self.options.last_batch, None, 0).batches()
+    }
+
+    /// The device.
+    #[must_use]
+    pub fn backend(&self) -> &B {
+        &self.backend
+    }
+
+    /// The source.
+    #[must_use]
+    pub fn source(&self) -> &Arc<dyn Source> {
+        &self.source
+    }
+
+    /// The options it was made with.
+    #[must_use]
+    pub fn options(&self) -> &LoaderOptions {
+        &self.options
+    }
+
+    /// The strategy in use.
+    #[must_use]
+    pub fn strategy(&self) -> Strategy {
+        self.strategy
+    }
+
+    /// Shape and element type of a full batch.
+    #[must_use]
+    pub fn tensor(&self) -> TensorDesc {
+        self.options.preprocess.tensor(&self.layout, self.layout.batch_size())
+    }
+
+    /// The memory it was planned to take, in exact bytes.
+    #[must_use]
+    pub fn footprint(&self) -> Footprint {
+        self.footprint
+    }
+
+    /// The memory it holds now and how often it has allocated; `None` if its pump is gone.
+    #[must_use]
+    pub fn memory(&self) -> Option<MemoryUse> {
+        let (reply, answer) = flume::bounded(1);
+        self.pump.send(ToPump::Memory(reply)).ok()?;
+        answer.recv().ok()
+    }
+
+    /// What it has done so far, and where the time went.
+    #[must_use]
+    pub fn stats(&self) -> LoaderStats {
+        self.metrics.snapshot()
+    }
+
+    /// Starts counting anew.
+    pub fn reset_stats(&self) {
+        self.metrics.reset();
+    }
+
+    fn stop_reason(&self) -> String {
+        self.threads.pump_panic().unwrap_or_else(|| "its thread has ended".to_owned())
+    }
+}
+
+impl<B: Backend> Drop for Loader<B> {
+    fn drop(&mut self) {
+        let deadline = self.threads.deadline();
+        // Fails only if the pump has ended already.
+        let _ = self.pump.send(ToPump::Shutdown { deadline });
+        self.threads.join(deadline);
+    }
+}
+
+fn make_outputs<L: Lane>(lane: &mut L, options: &LoaderOptions) -> Result<Vec<Output<L::Tensor>>, OpenError> {
+    let one = |lane: &mut L| {
+        Ok(Output {
+            tensor: lane.output()?,
+            indices: Vec::with_capacity(options.batch_size),
+            labels: Vec::with_capacity(options.batch_size),
+        })
+    };
+    (0..options.outputs).map(|_| one(lane)).collect()
+}

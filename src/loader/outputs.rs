@@ -1,0 +1,129 @@
+//! The fixed pool of output tensors.
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard};
+use std::time::Duration;
+
+use super::pump::ToPump;
+
+/// A tensor and the host-side lists that travel with it; all are used again.
+#[derive(Debug)]
+pub(super) struct Output<T> {
+    pub(super) tensor: T,
+    pub(super) indices: Vec<u64>,
+    pub(super) labels: Vec<i64>,
+}
+
+/// Tensors that nobody holds, and how many the user does.
+#[derive(Debug)]
+pub(super) struct OutputPool<T> {
+    free: Mutex<Vec<Output<T>>>,
+    leased: AtomicUsize,
+    size: usize,
+    hungry: AtomicBool,
+    closed: AtomicBool,
+    pump: flume::Sender<ToPump>,
+}
+
+impl<T> OutputPool<T> {
+    pub(super) fn new(free: Vec<Output<T>>, pump: flume::Sender<ToPump>) -> Self {
+        Self {
+            size: free.len(),
+            free: Mutex::new(free),
+            leased: AtomicUsize::new(0),
+            hungry: AtomicBool::new(false),
+            closed: AtomicBool::new(false),
+            pump,
+        }
+    }
+
+    pub(super) fn size(&self) -> usize {
+        self.size
+    }
+
+    /// Takes a free tensor; if there is none, the pump is woken when one comes back.
+    pub(super) fn take(&self) -> Option<Output<T>> {
+        if let Some(output) = self.free().pop() {
+            return Some(output);
+        }
+        self.hungry.store(true, Ordering::SeqCst);
+        // One may have come back between the look and the store.
+        let output = self.free().pop();
+        if output.is_some() {
+            self.hungry.store(false, Ordering::SeqCst);
+        }
+        output
+    }
+
+    /// Puts a tensor back. After [`close`](Self::close) it is dropped instead.
+    pub(super) fn put(&self, output: Output<T>) {
+        let mut free = self.free();
+        if self.closed.load(Ordering::Relaxed) {
+            drop(free);
+            drop(output);
+            return;
+        }
+        free.push(output);
+        drop(free);
+        if self.hungry.load(Ordering::SeqCst) && self.hungry.swap(false, Ordering::SeqCst) {
+            // The pump is gone only if the loader is; then nobody is hungry.
+            let _ = self.pump.send(ToPump::Wake);
+        }
+    }
+
+    /// The user takes a tensor.
+    pub(super) fn lease(&self) {
+        self.leased.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// The user gives a tensor back.
+    pub(super) fn end_lease(&self, output: Output<T>) {
+        self.leased.fetch_sub(1, Ordering::Release);
+        self.put(output);
+    }
+
+    /// Whether the user holds every tensor, so that none can be on its way.
+    pub(super) fn all_leased(&self) -> bool {
+        self.leased.load(Ordering::Acquire) >= self.size
+    }
+
+    /// Drops the free tensors, and every other one as it comes back.
+    pub(super) fn close(&self) {
+        let mut free = self.free();
+        self.closed.store(true, Ordering::Relaxed);
+        let outputs = std::mem::take(&mut *free);
+        drop(free);
+        drop(outputs);
+    }
+
+    /// Runs a call on the pump's thread and waits for its result; `None` if the pump has ended before it.
+    pub(super) fn call<R: Send + 'static>(&self, call: impl FnOnce() -> R + Send + 'static) -> Option<R> {
+        let (reply, answer) = flume::bounded(1);
+        let call = move || {
+            // The receiver waits below.
+            let _ = reply.send(call());
+        };
+        self.pump.send(ToPump::Call(Box::new(call))).ok()?;
+        loop {
+            match answer.recv_timeout(Duration::from_millis(20)) {
+                Ok(result) => return Some(result),
+                Err(flume::RecvTimeoutError::Disconnected) => return None,
+                // A message that came too late stays in the queue as long as this pool lives.
+                Err(flume::RecvTimeoutError::Timeout) => {
+                    if self.is_closed() {
+                        return answer.try_recv().ok();
+                    }
+                }
+            }
+        }
+    }
+
+    fn is_closed(&self) -> bool {
+        let _guard = self.free();
+        self.closed.load(Ordering::Relaxed)
+    }
+
+    fn free(&self) -> MutexGuard<'_, Vec<Output<T>>> {
+        self.free.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+}

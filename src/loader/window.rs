@@ -1,0 +1,122 @@
+//! Which batches are being filled, and which may be sent next: pure, without threads or memory.
+//!
+//! Batches are begun in order and become ready in any order; they are sent in order.
+
+use std::collections::VecDeque;
+
+/// The batches between `begin` and `submit`.
+#[derive(Debug)]
+pub(super) struct Window<F> {
+    batches: u64,
+    next: u64,
+    entries: VecDeque<Entry<F>>,
+}
+
+#[derive(Debug)]
+struct Entry<F> {
+    number: u64,
+    slot: Option<usize>,
+    fill: F,
+    ready: bool,
+}
+
+impl<F> Window<F> {
+    /// A window over an epoch of `batches` batches.
+    pub(super) fn new(batches: u64, slots: usize) -> Self {
+        Self { batches, next: 0, entries: VecDeque::with_capacity(slots) }
+    }
+
+    /// Starts another epoch. Nothing may be in the window.
+    pub(super) fn restart(&mut self, batches: u64) {
+        debug_assert!(self.entries.is_empty());
+        self.batches = batches;
+        self.next = 0;
+    }
+
+    /// The number of the batch to begin next, if any is left.
+    pub(super) fn to_begin(&self) -> Option<u64> {
+        (self.next < self.batches).then_some(self.next)
+    }
+
+    /// No batch after this will be begun.
+    pub(super) fn stop(&mut self) {
+        self.batches = self.next;
+    }
+
+    /// Batch [`to_begin`](Self::to_begin) is being filled in `slot`; without a slot it is ready at once.
+    pub(super) fn begun(&mut self, slot: Option<usize>, fill: F) {
+        self.entries.push_back(Entry { number: self.next, slot, fill, ready: slot.is_none() });
+        self.next += 1;
+    }
+
+    /// The last region of `slot` has ended: its batch is ready.
+    pub(super) fn ready(&mut self, slot: usize) -> Option<&mut F> {
+        let entry = self.entries.iter_mut().find(|entry| entry.slot == Some(slot))?;
+        entry.ready = true;
+        Some(&mut entry.fill)
+    }
+
+    /// The number of the batch that leaves next.
+    pub(super) fn front(&self) -> u64 {
+        self.entries.front().map_or(self.next, |entry| entry.number)
+    }
+
+    /// Whether the oldest batch can be taken out.
+    pub(super) fn front_is_ready(&self) -> bool {
+        self.entries.front().is_some_and(|entry| entry.ready)
+    }
+
+    /// Takes the oldest batch out if it is ready: its number and its fill.
+    pub(super) fn take_ready(&mut self) -> Option<(u64, F)> {
+        if !self.front_is_ready() {
+            return None;
+        }
+        self.entries.pop_front().map(|entry| (entry.number, entry.fill))
+    }
+
+    /// Batches that are still being filled.
+    pub(super) fn filling(&self) -> usize {
+        self.entries.iter().filter(|entry| !entry.ready).count()
+    }
+
+    /// Whether no batch is in the window.
+    pub(super) fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn batches_leave_in_order_whatever_order_they_get_ready_in() {
+        let mut window = Window::new(3, 3);
+        for slot in [5, 6, 7] {
+            window.begun(Some(slot), slot * 10);
+        }
+        assert_eq!(window.to_begin(), None);
+        window.ready(7);
+        window.ready(6);
+        assert_eq!((window.take_ready(), window.filling()), (None, 1));
+        window.ready(5);
+        assert_eq!(window.take_ready(), Some((0, 50)));
+        assert_eq!(window.take_ready(), Some((1, 60)));
+        assert_eq!((window.front(), window.take_ready()), (2, Some((2, 70))));
+        assert!(window.is_empty());
+    }
+
+    #[test]
+    fn a_stopped_window_begins_nothing_and_still_empties() {
+        let mut window = Window::new(10, 2);
+        window.begun(Some(0), ());
+        window.stop();
+        assert_eq!(window.to_begin(), None);
+        assert!(!window.is_empty());
+        window.ready(0);
+        assert_eq!(window.take_ready(), Some((0, ())));
+        assert!(window.is_empty());
+        window.restart(1);
+        assert_eq!(window.to_begin(), Some(0));
+    }
+}
