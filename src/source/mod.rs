@@ -4,6 +4,7 @@
 //! files and folders of images; anything else is a small `impl Source` (see the example `02-custom-source`).
 
 mod memory;
+mod npy;
 mod synthetic;
 
 use std::sync::Arc;
@@ -13,6 +14,7 @@ use crate::layout::SampleLayout;
 use crate::staging::SampleWriter;
 
 pub use memory::MemorySource;
+pub use npy::{NpyError, NpySource, NpyType, write_npy};
 pub use synthetic::{SyntheticSource, random_images};
 
 /// A sample was asked for that the source does not have.
