@@ -12,5 +12,7 @@ pub use backend::{AdapterInfo, Api, Backend, DeviceType, Strategy};
 pub use error::{DeviceError, LayoutError, LoadError, OpenError, SourceError, Stage, Unsupported};
 pub use layout::{BatchLayout, ImageLayout, SampleLayout};
 pub use preprocess::{FloatType, Normalize, Preprocess, TensorDesc, TensorLayout};
+#[cfg(feature = "images")]
+pub use source::FolderSource;
 pub use source::{MemorySource, NpySource, Source, SyntheticSource};
 pub use staging::SampleWriter;

@@ -3,8 +3,16 @@
 //! A [`Source`] is random access by index, and several threads read it at once. gpufeed brings sources for memory, `.npy`
 //! files and folders of images; anything else is a small `impl Source` (see the example `02-custom-source`).
 
+#[cfg(feature = "images")]
+mod decode;
+#[cfg(feature = "images")]
+mod encoded;
+#[cfg(feature = "images")]
+mod folder;
 mod memory;
 mod npy;
+#[cfg(feature = "images")]
+mod pixels;
 mod synthetic;
 
 use std::sync::Arc;
@@ -13,6 +21,10 @@ use crate::error::SourceError;
 use crate::layout::SampleLayout;
 use crate::staging::SampleWriter;
 
+#[cfg(feature = "images")]
+pub use decode::{ImageError, ImageProblem};
+#[cfg(feature = "images")]
+pub use folder::{Fit, FolderError, FolderOptions, FolderSource};
 pub use memory::MemorySource;
 pub use npy::{NpyError, NpySource, NpyType, write_npy};
 pub use synthetic::{SyntheticSource, random_images};
