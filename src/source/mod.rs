@@ -11,6 +11,7 @@ mod encoded;
 mod folder;
 mod memory;
 mod npy;
+mod open;
 #[cfg(feature = "images")]
 mod pixels;
 mod synthetic;
@@ -27,6 +28,7 @@ pub use decode::{ImageError, ImageProblem};
 pub use folder::{Fit, FolderError, FolderOptions, FolderSource};
 pub use memory::MemorySource;
 pub use npy::{NpyError, NpySource, NpyType, write_npy};
+pub use open::{OpenOptions, SourceOpenError, open_path};
 pub use synthetic::{SyntheticSource, random_images};
 
 /// A sample was asked for that the source does not have.
