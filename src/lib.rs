@@ -14,5 +14,7 @@ pub use error::{DeviceError, LayoutError, LoadError, OpenError, SourceError, Sta
 pub use layout::{BatchLayout, ImageLayout, SampleLayout};
 pub use loader::{Batch, Epoch, LastBatch, Loader, LoaderOptions, LoaderStats};
 pub use preprocess::{FloatType, Normalize, Preprocess, TensorDesc, TensorLayout};
-pub use source::Source;
+#[cfg(feature = "images")]
+pub use source::FolderSource;
+pub use source::{MemorySource, NpySource, Source, SyntheticSource};
 pub use staging::SampleWriter;

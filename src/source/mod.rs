@@ -3,11 +3,53 @@
 //! A [`Source`] is random access by index, and several threads read it at once. gpufeed brings sources for memory, `.npy`
 //! files and folders of images; anything else is a small `impl Source` (see the example `02-custom-source`).
 
+#[cfg(feature = "images")]
+mod decode;
+#[cfg(feature = "images")]
+mod encoded;
+#[cfg(feature = "images")]
+mod folder;
+mod memory;
+mod npy;
+mod open;
+#[cfg(feature = "images")]
+mod pixels;
+mod synthetic;
+
 use std::sync::Arc;
 
 use crate::error::SourceError;
 use crate::layout::SampleLayout;
 use crate::staging::SampleWriter;
+
+#[cfg(feature = "images")]
+pub use decode::{ImageError, ImageProblem};
+#[cfg(feature = "images")]
+pub use folder::{Fit, FolderError, FolderOptions, FolderSource};
+pub use memory::MemorySource;
+pub use npy::{NpyError, NpySource, NpyType, write_npy};
+pub use open::{OpenOptions, SourceOpenError, open_path};
+pub use synthetic::{SyntheticSource, random_images};
+
+/// A sample was asked for that the source does not have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("sample {index} does not exist: the source has {len}")]
+pub struct OutOfRange {
+    /// The index asked for.
+    pub index: u64,
+    /// The number of samples.
+    pub len: u64,
+}
+
+/// The number of labels is not the number of samples.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("{labels} labels were given for {samples} samples")]
+pub struct LabelCount {
+    /// The number of labels given.
+    pub labels: u64,
+    /// The number of samples.
+    pub samples: u64,
+}
 
 /// A set of equal samples that can be read in any order, from several threads at once.
 ///
@@ -79,4 +121,15 @@ impl<S: Source + ?Sized> Source for Arc<S> {
     fn label(&self, index: u64) -> Option<i64> {
         (**self).label(index)
     }
+}
+
+/// The label of sample `index` in a list with one label a sample, or none at all.
+fn label_at(labels: Option<&[i64]>, index: u64) -> Option<i64> {
+    labels?.get(usize::try_from(index).ok()?).copied()
+}
+
+/// Checks that there is one label a sample.
+fn one_label_each(labels: &[i64], samples: u64) -> Result<(), LabelCount> {
+    let labels = labels.len() as u64;
+    if labels == samples { Ok(()) } else { Err(LabelCount { labels, samples }) }
 }

@@ -1,0 +1,127 @@
+//! Writing `.npy` files.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::Path;
+
+/// The element type of a `.npy` file to be written; all are little-endian.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum NpyType {
+    /// 8-bit unsigned integers.
+    U8,
+    /// 16-bit IEEE 754 floats.
+    F16,
+    /// 32-bit IEEE 754 floats.
+    F32,
+    /// 64-bit signed integers.
+    I64,
+    /// 64-bit unsigned integers.
+    U64,
+}
+
+impl NpyType {
+    /// NumPy's name of the type.
+    #[must_use]
+    pub const fn descr(self) -> &'static str {
+        match self {
+            Self::U8 => "|u1",
+            Self::F16 => "<f2",
+            Self::F32 => "<f4",
+            Self::I64 => "<i8",
+            Self::U64 => "<u8",
+        }
+    }
+
+    /// Bytes of one element.
+    #[must_use]
+    pub const fn bytes(self) -> usize {
+        match self {
+            Self::U8 => 1,
+            Self::F16 => 2,
+            Self::F32 => 4,
+            Self::I64 | Self::U64 => 8,
+        }
+    }
+}
+
+/// Writes a C-ordered array as a `.npy` file (version 1.0), replacing the file if it exists.
+///
+/// `bytes` are the elements in little-endian order: `shape`'s product times [`NpyType::bytes`]. An empty `shape` is a
+/// single value.
+///
+/// # Errors
+/// [`io::ErrorKind::InvalidInput`] where `bytes` has another length than `shape` asks for (nothing is written then);
+/// otherwise what the system says.
+pub fn write_npy(path: impl AsRef<Path>, dtype: NpyType, shape: &[usize], bytes: &[u8]) -> io::Result<()> {
+    let needed = shape.iter().try_fold(dtype.bytes(), |product, &dim| product.checked_mul(dim));
+    if needed != Some(bytes.len()) {
+        let message = format!("{} bytes are no array of {shape:?} elements `{}`", bytes.len(), dtype.descr());
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
+    }
+    let header = header(dtype, shape)?;
+    let mut file = File::create(path)?;
+    file.write_all(&header)?;
+    file.write_all(bytes)
+}
+
+/// Everything before the elements, padded so that they start at a multiple of 64 bytes.
+fn header(dtype: NpyType, shape: &[usize]) -> io::Result<Vec<u8>> {
+    const BEFORE_TEXT: usize = 10;
+    // A trailing comma, as a tuple of one needs it.
+    let dims: String = shape.iter().map(|dim| format!("{dim},")).collect();
+    let mut text = format!("{{'descr': '{}', 'fortran_order': False, 'shape': ({dims}), }}", dtype.descr());
+    let padded = (BEFORE_TEXT + text.len() + 1).next_multiple_of(64) - BEFORE_TEXT;
+    text.extend(std::iter::repeat_n(' ', padded - text.len() - 1));
+    text.push('\n');
+    let length = u16::try_from(text.len())
+        .map_err(|_| io::Error::new(io::ErrorKind::InvalidInput, "too many dimensions for a .npy header"))?;
+    Ok([b"\x93NUMPY\x01\x00", &length.to_le_bytes()[..], text.as_bytes()].concat())
+}
+
+#[cfg(all(test, not(miri)))]
+mod tests {
+    use super::*;
+    use crate::layout::SampleLayout;
+    use crate::source::{NpySource, Source};
+
+    #[test]
+    fn every_type_is_read_back_by_npyz() {
+        fn back<T: npyz::Deserialize>(dtype: NpyType, shape: &[usize], bytes: &[u8]) -> (Vec<u64>, Vec<T>) {
+            let folder = tempfile::tempdir().expect("a folder");
+            let path = folder.path().join("a.npy");
+            write_npy(&path, dtype, shape, bytes).expect("written");
+            let file = std::fs::read(&path).expect("read");
+            assert_eq!((file.len() - bytes.len()) % 64, 0, "the elements are aligned");
+            let npy = npyz::NpyFile::new(&file[..]).expect("a header");
+            (npy.shape().to_vec(), npy.into_vec().expect("the elements"))
+        }
+        assert_eq!(back::<u8>(NpyType::U8, &[2, 1], &[3, 4]), (vec![2, 1], vec![3, 4]));
+        let half = half::f16::from_f32(1.5);
+        assert_eq!(back::<half::f16>(NpyType::F16, &[1], &half.to_le_bytes()), (vec![1], vec![half]));
+        assert_eq!(back::<f32>(NpyType::F32, &[], &2.5f32.to_le_bytes()), (vec![], vec![2.5]));
+        assert_eq!(back::<i64>(NpyType::I64, &[1], &(-7i64).to_le_bytes()), (vec![1], vec![-7]));
+        assert_eq!(back::<u64>(NpyType::U64, &[1], &u64::MAX.to_le_bytes()), (vec![1], vec![u64::MAX]));
+        assert_eq!(back::<f32>(NpyType::F32, &[0, 3], &[]), (vec![0, 3], vec![]));
+    }
+
+    #[test]
+    fn what_was_written_is_a_source() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("a.npy");
+        write_npy(&path, NpyType::U8, &[5, 2, 2, 3], &[1; 60]).expect("written");
+        let source = NpySource::open(&path).expect("a source");
+        assert_eq!((source.len(), source.layout()), (5, SampleLayout::image(2, 2, 3).expect("an image")));
+    }
+
+    #[test]
+    fn bytes_of_another_length_than_the_shape_are_refused() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("a.npy");
+        for shape in [&[3][..], &[usize::MAX, 2], &[]] {
+            let error = write_npy(&path, NpyType::F32, shape, &[0; 8]).expect_err("refused");
+            assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
+        }
+        assert!(!path.exists());
+    }
+}

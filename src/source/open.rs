@@ -1,0 +1,121 @@
+//! A source for a path, whatever kind it is of.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+#[cfg(feature = "images")]
+use super::{FolderError, FolderOptions, FolderSource};
+use super::{NpyError, NpySource, Source};
+
+/// What [`open_path`] needs to know beyond the path.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct OpenOptions {
+    /// What a folder's images become.
+    #[cfg(feature = "images")]
+    pub folder: FolderOptions,
+}
+
+/// No source can be made of a path. Every message names the path.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SourceOpenError {
+    /// There is nothing at the path, or it cannot be looked at.
+    #[error("{}: {source}", .path.display())]
+    Missing {
+        /// The path.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The path is of a kind that no source reads.
+    #[error("{}: no source for this; supported are {supported}", .path.display())]
+    Unsupported {
+        /// The path.
+        path: PathBuf,
+        /// What is supported, in words.
+        supported: &'static str,
+    },
+    /// A `.npy` file cannot be used.
+    #[error(transparent)]
+    Npy(#[from] NpyError),
+    /// A folder of images cannot be used.
+    #[cfg(feature = "images")]
+    #[error(transparent)]
+    Folder(#[from] FolderError),
+}
+
+/// What [`open_path`] opens, in words.
+const SUPPORTED: &str = if cfg!(feature = "images") {
+    ".npy files and folders of JPEG, PNG and WebP images"
+} else {
+    ".npy files (folders of images need the feature `images`)"
+};
+
+/// Opens what is at `path`: a folder of images as a `FolderSource` (feature `images`), a `.npy`
+/// file as a [`NpySource`]. If `NAME.labels.npy` lies beside `NAME.npy`, it holds the labels.
+///
+/// # Errors
+/// [`SourceOpenError`], which names the path.
+pub fn open_path(path: impl AsRef<Path>, options: &OpenOptions) -> Result<Arc<dyn Source>, SourceOpenError> {
+    let path = path.as_ref();
+    let metadata = fs::metadata(path).map_err(|source| SourceOpenError::Missing { path: path.into(), source })?;
+    #[cfg(feature = "images")]
+    if metadata.is_dir() {
+        return Ok(Arc::new(FolderSource::open(path, options.folder.clone())?));
+    }
+    #[cfg(not(feature = "images"))]
+    let _ = options;
+    if metadata.is_dir() || !path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("npy")) {
+        return Err(SourceOpenError::Unsupported { path: path.into(), supported: SUPPORTED });
+    }
+    let source = NpySource::open(path)?;
+    let labels = path.with_extension("labels.npy");
+    Ok(Arc::new(if labels.exists() { source.with_labels_npy(labels)? } else { source }))
+}
+
+#[cfg(all(test, not(miri)))]
+mod tests {
+    use super::*;
+    use crate::source::{NpyType, write_npy};
+
+    #[test]
+    fn labels_beside_a_npy_file_are_picked_up() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("train.v2.NPY");
+        write_npy(&path, NpyType::U8, &[2, 3], &[0; 6]).expect("written");
+        let open = || open_path(&path, &OpenOptions::default());
+        assert_eq!(open().expect("a source").label(1), None);
+        write_npy(folder.path().join("train.v2.labels.npy"), NpyType::U8, &[2], &[4, 5]).expect("written");
+        let source = open().expect("a source");
+        assert_eq!((source.len(), source.label(1)), (2, Some(5)));
+        write_npy(folder.path().join("train.v2.labels.npy"), NpyType::U8, &[1], &[4]).expect("written");
+        assert!(matches!(open(), Err(SourceOpenError::Npy(NpyError::LabelCount { .. }))));
+    }
+
+    #[test]
+    fn a_missing_path_and_an_unknown_kind_are_named() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("data.csv");
+        let say = || open_path(&path, &OpenOptions::default()).err().expect("refused").to_string();
+        assert!(say().contains("data.csv"), "{}", say());
+        fs::write(&path, "1,2").expect("written");
+        assert!(say().contains("data.csv: no source for this; supported are .npy files"), "{}", say());
+    }
+
+    #[test]
+    #[cfg(feature = "images")]
+    fn a_folder_is_opened_with_its_options() {
+        use crate::layout::SampleLayout;
+        let folder = tempfile::tempdir().expect("a folder");
+        let open = |options: &OpenOptions| open_path(folder.path(), options);
+        let mut options = OpenOptions::default();
+        assert!(matches!(open(&options), Err(SourceOpenError::Folder(FolderError::NoImages { .. }))));
+        image::RgbImage::new(3, 2).save(folder.path().join("a.png")).expect("written");
+        options.folder.width = 9;
+        let source = open(&options).expect("a source");
+        assert_eq!(source.layout(), SampleLayout::image(224, 9, 3).expect("an image"));
+    }
+}
