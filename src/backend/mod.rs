@@ -43,6 +43,7 @@ mod footprint;
 //pub mod host;
 mod info;
 mod memory;
+pub mod select;
 mod strategy;
 //#[cfg(feature = "wgpu")]
 //pub mod wgpu;
