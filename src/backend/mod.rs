@@ -45,8 +45,8 @@ mod info;
 mod memory;
 pub mod select;
 mod strategy;
-//#[cfg(feature = "wgpu")]
-//pub mod wgpu;
+#[cfg(feature = "wgpu")]
+pub mod wgpu;
 
 pub use footprint::{Footprint, MemoryUse};
 pub use info::{AdapterInfo, Api, DeviceType, StrategySupport};
