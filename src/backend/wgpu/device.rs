@@ -28,8 +28,8 @@ struct Inner {
 }
 
 impl WgpuBackend {
-    /// Opens a device chosen by text: see [`select`](mod@crate::backend::select). Where the text names an API, the drivers of the others
-    /// are not loaded.
+    /// Opens a device chosen by text: see [`select`](mod@crate::backend::select). Where the text names an API, the drivers of
+    /// the others are not loaded.
     ///
     /// # Errors
     /// [`OpenError::NoDevice`] and [`OpenError::Option`] where the text chooses none or several, [`OpenError::Device`] where
