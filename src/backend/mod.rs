@@ -43,9 +43,10 @@ mod footprint;
 pub mod host;
 mod info;
 mod memory;
+pub mod select;
 mod strategy;
-//#[cfg(feature = "wgpu")]
-//pub mod wgpu;
+#[cfg(feature = "wgpu")]
+pub mod wgpu;
 
 pub use footprint::{Footprint, MemoryUse};
 pub use info::{AdapterInfo, Api, DeviceType, StrategySupport};

@@ -1,0 +1,164 @@
+//! What there is, without opening it.
+
+use super::memory;
+use super::requirements::{ADAPTER_LACKS_MAPPABLE, support};
+use crate::backend::{AdapterInfo, Api, DeviceType};
+
+/// GL comes last: looking at it starts an EGL display.
+const APIS: [Api; 4] = [Api::Vulkan, Api::Metal, Api::Dx12, Api::Gl];
+
+/// An adapter that can be opened, and what is known of it.
+pub(super) struct Found {
+    pub adapter: wgpu::Adapter,
+    pub info: AdapterInfo,
+}
+
+/// All adapters of all APIs. Opens none; empty where there is no driver.
+#[must_use]
+pub fn adapters() -> Vec<AdapterInfo> {
+    find(None).into_iter().map(|found| found.info).collect()
+}
+
+/// The adapters of one API. The drivers of the others are not loaded.
+#[must_use]
+pub fn adapters_of(api: Api) -> Vec<AdapterInfo> {
+    find(Some(api)).into_iter().map(|found| found.info).collect()
+}
+
+/// Adapters of one API, or of all. They are numbered within their API, so an id means the same either way.
+pub(super) fn find(only: Option<Api>) -> Vec<Found> {
+    APIS.into_iter().filter(|&api| only.is_none_or(|only| only == api)).flat_map(find_in).collect()
+}
+
+fn find_in(api: Api) -> Vec<Found> {
+    let backends = backends(api) & wgpu::Instance::enabled_backend_features();
+    if backends.is_empty() {
+        return Vec::new();
+    }
+    let adapters = pollster::block_on(instance(backends).enumerate_adapters(backends));
+    let found = adapters.into_iter().enumerate().map(|(place, adapter)| {
+        let info = describe(api, format!("{}:{place}", api.key()), &adapter);
+        Found { adapter, info }
+    });
+    found.collect()
+}
+
+/// An instance of these backends only: an instance of all loads every driver, and they do not always get on in one process.
+/// Its flags are wgpu's usual ones (`WGPU_VALIDATION`, `WGPU_DEBUG`); `WGPU_BACKEND` has no say, since the id does.
+fn instance(backends: wgpu::Backends) -> wgpu::Instance {
+    wgpu::Instance::new(wgpu::InstanceDescriptor {
+        backends,
+        flags: wgpu::InstanceFlags::from_env_or_default(),
+        backend_options: wgpu::BackendOptions::from_env_or_default(),
+        ..wgpu::InstanceDescriptor::new_without_display_handle()
+    })
+}
+
+fn describe(api: Api, id: String, adapter: &wgpu::Adapter) -> AdapterInfo {
+    let raw = adapter.get_info();
+    let limits = adapter.limits();
+    let strategies = support(adapter.features(), &limits, ADAPTER_LACKS_MAPPABLE);
+    let memory = memory::total(adapter, device_type(&raw));
+    AdapterInfo { memory, strategies, ..known(api, id, &raw, &limits) }
+}
+
+/// What adapters and devices tell alike; without memory and strategies.
+pub(super) fn known(api: Api, id: String, raw: &wgpu::AdapterInfo, limits: &wgpu::Limits) -> AdapterInfo {
+    AdapterInfo {
+        id,
+        api,
+        name: raw.name.clone(),
+        driver: raw.driver.clone(),
+        driver_info: raw.driver_info.clone(),
+        device_type: device_type(raw),
+        vendor: raw.vendor,
+        device: raw.device,
+        pci: Some(raw.device_pci_bus_id.clone()).filter(|pci| !pci.is_empty()),
+        memory: None,
+        limits: limits_that_matter(limits),
+        strategies: Vec::new(),
+    }
+}
+
+/// wgpu's type, except for software drivers that it takes for something else: GL has only a name to go by.
+pub(super) fn device_type(raw: &wgpu::AdapterInfo) -> DeviceType {
+    let name = raw.name.to_lowercase();
+    if ["llvmpipe", "softpipe", "swiftshader"].iter().any(|software| name.contains(software)) {
+        return DeviceType::Software;
+    }
+    match raw.device_type {
+        wgpu::DeviceType::DiscreteGpu => DeviceType::Discrete,
+        wgpu::DeviceType::IntegratedGpu => DeviceType::Integrated,
+        wgpu::DeviceType::VirtualGpu => DeviceType::Virtual,
+        wgpu::DeviceType::Cpu => DeviceType::Software,
+        wgpu::DeviceType::Other => DeviceType::Other,
+    }
+}
+
+fn limits_that_matter(limits: &wgpu::Limits) -> Vec<(String, u64)> {
+    let all: [(&str, u64); 6] = [
+        ("max_buffer_size", limits.max_buffer_size),
+        ("max_storage_buffer_binding_size", limits.max_storage_buffer_binding_size),
+        ("max_storage_buffers_per_shader_stage", limits.max_storage_buffers_per_shader_stage.into()),
+        ("min_storage_buffer_offset_alignment", limits.min_storage_buffer_offset_alignment.into()),
+        ("max_compute_workgroups_per_dimension", limits.max_compute_workgroups_per_dimension.into()),
+        ("max_compute_invocations_per_workgroup", limits.max_compute_invocations_per_workgroup.into()),
+    ];
+    all.map(|(name, value)| (name.to_owned(), value)).into()
+}
+
+/// The API of a wgpu backend, where gpufeed serves it.
+pub(super) fn api_of(backend: wgpu::Backend) -> Option<Api> {
+    match backend {
+        wgpu::Backend::Vulkan => Some(Api::Vulkan),
+        wgpu::Backend::Metal => Some(Api::Metal),
+        wgpu::Backend::Dx12 => Some(Api::Dx12),
+        wgpu::Backend::Gl => Some(Api::Gl),
+        wgpu::Backend::Noop | wgpu::Backend::BrowserWebGpu => None,
+    }
+}
+
+fn backends(api: Api) -> wgpu::Backends {
+    match api {
+        Api::Vulkan => wgpu::Backends::VULKAN,
+        Api::Metal => wgpu::Backends::METAL,
+        Api::Dx12 => wgpu::Backends::DX12,
+        Api::Gl => wgpu::Backends::GL,
+        Api::Host | Api::Cuda => wgpu::Backends::empty(),
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::print_stderr)] // A test that skips itself says so.
+mod tests {
+    use super::*;
+
+    #[test]
+    fn enumeration_numbers_within_an_api_and_finds_the_same_again() {
+        let all = adapters();
+        if all.is_empty() {
+            eprintln!("skipped: no adapter here");
+        }
+        for api in APIS {
+            let of_api: Vec<&AdapterInfo> = all.iter().filter(|info| info.api == api).collect();
+            for (place, info) in of_api.iter().enumerate() {
+                assert_eq!(info.id, format!("{}:{place}", api.key()));
+                assert!(!info.name.is_empty() && info.strategies.len() == 6 && info.limits.len() == 6, "{info:?}");
+                assert!(!info.is_software() || info.memory.is_some() || !cfg!(target_os = "linux"), "{info:?}");
+            }
+            assert_eq!(of_api, adapters_of(api).iter().collect::<Vec<_>>());
+        }
+        assert!(adapters_of(Api::Host).is_empty());
+    }
+
+    #[test]
+    fn a_software_driver_is_known_by_its_name_too() {
+        let raw = |name: &str, kind| wgpu::AdapterInfo {
+            name: name.to_owned(),
+            ..wgpu::AdapterInfo::new(kind, wgpu::Backend::Gl)
+        };
+        assert_eq!(device_type(&raw("softpipe", wgpu::DeviceType::Other)), DeviceType::Software);
+        assert_eq!(device_type(&raw("WARP", wgpu::DeviceType::Cpu)), DeviceType::Software);
+        assert_eq!(device_type(&raw("Radeon", wgpu::DeviceType::DiscreteGpu)), DeviceType::Discrete);
+    }
+}

@@ -1,0 +1,153 @@
+//! An opened device: gpufeed's own, or an application's.
+
+#![allow(dead_code)] // The lane that uses all of it is not there yet.
+
+use std::sync::Arc;
+
+use super::adapters::{self, Found};
+use super::health::LostFlag;
+use super::memory;
+use super::requirements::{DEVICE_LACKS_MAPPABLE, requirements, support};
+use crate::backend::{AdapterInfo, Api, select};
+use crate::error::{DeviceError, OpenError};
+
+/// The smallest block wgpu's allocator takes. See [`device_descriptor`].
+const BLOCK: u64 = 4 << 20;
+
+/// A wgpu device that batches can be fed to. Clones are the same device.
+#[derive(Clone, Debug)]
+pub struct WgpuBackend(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    device: wgpu::Device,
+    queue: wgpu::Queue,
+    info: AdapterInfo,
+    owned: bool,
+    lost: LostFlag,
+}
+
+impl WgpuBackend {
+    /// Opens a device chosen by text: see [`select`](mod@crate::backend::select). Where the text names an API, the drivers of
+    /// the others are not loaded.
+    ///
+    /// # Errors
+    /// [`OpenError::NoDevice`] and [`OpenError::Option`] where the text chooses none or several, [`OpenError::Device`] where
+    /// the driver refuses.
+    pub fn open(wanted: &str) -> Result<Self, OpenError> {
+        let only = select::api_of(wanted);
+        let found = adapters::find(only);
+        let infos: Vec<AdapterInfo> = found.iter().map(|found| found.info.clone()).collect();
+        let id = match select::select(&infos, wanted) {
+            Ok(info) => &info.id,
+            // What else there is helps more than what this API lacks.
+            Err(_) if only.is_some() => return Err(select::no_device(wanted, &adapters::adapters())),
+            Err(error) => return Err(error),
+        };
+        let chosen = found.into_iter().find(|found| found.info.id == *id);
+        chosen.ok_or_else(|| select::no_device(wanted, &infos)).and_then(Self::open_found)
+    }
+
+    /// Opens the device with this id, and loads the drivers of its API only.
+    ///
+    /// # Errors
+    /// [`OpenError::NoDevice`], and [`OpenError::Device`] where the driver refuses.
+    pub fn open_adapter(id: &str) -> Result<Self, OpenError> {
+        let found = select::api_of(id).map(|api| adapters::find(Some(api))).unwrap_or_default();
+        let chosen = found.into_iter().find(|found| found.info.id.eq_ignore_ascii_case(id));
+        chosen.ok_or_else(|| select::no_device(id, &adapters::adapters())).and_then(Self::open_found)
+    }
+
+    fn open_found(found: Found) -> Result<Self, OpenError> {
+        let needs = requirements(&found.adapter, None)?;
+        let request = found.adapter.request_device(&wgpu::DeviceDescriptor {
+            required_features: needs.features,
+            required_limits: needs.limits,
+            ..device_descriptor()
+        });
+        let (device, queue) = pollster::block_on(request).map_err(|error| DeviceError::Refused {
+            message: format!("{} cannot be opened: {error}", found.info.id),
+        })?;
+        let lost = LostFlag::default();
+        let flag = lost.clone();
+        device.set_device_lost_callback(move |reason, message| flag.set(lost_reason(reason, &message)));
+        // Whatever gpufeed does is in an error scope; the default handler panics.
+        device.on_uncaptured_error(Arc::new(|error| log::error!("outside of gpufeed's calls: {error}")));
+        Ok(Self(Arc::new(Inner { device, queue, info: found.info, owned: true, lost })))
+    }
+
+    /// Takes an application's device and that device's queue. Its callbacks stay the application's. Create it with
+    /// [`requirements`]: what it can do is settled then.
+    ///
+    /// The id of its [`info`](Self::info) chooses nothing, since a device does not know its adapter's place.
+    ///
+    /// # Errors
+    /// [`OpenError::Option`] for a device that is none of Vulkan, Metal, DX12 and GL, [`OpenError::Device`] for a lost one.
+    pub fn from_device(device: wgpu::Device, queue: wgpu::Queue) -> Result<Self, OpenError> {
+        let raw = device.adapter_info();
+        let api = adapters::api_of(raw.backend).ok_or_else(|| OpenError::Option {
+            option: "device",
+            reason: format!("{:?} is not supported", raw.backend),
+        })?;
+        let limits = device.limits();
+        let mut info = adapters::known(api, format!("{}:given", api.key()), &raw, &limits);
+        info.strategies = support(device.features(), &limits, DEVICE_LACKS_MAPPABLE);
+        info.memory = if info.is_software() { memory::host_total() } else { None };
+        let backend = Self(Arc::new(Inner { device, queue, info, owned: false, lost: LostFlag::default() }));
+        backend.check()?;
+        Ok(backend)
+    }
+
+    /// The device.
+    #[must_use]
+    pub fn device(&self) -> &wgpu::Device {
+        &self.0.device
+    }
+
+    /// Its queue.
+    #[must_use]
+    pub fn queue(&self) -> &wgpu::Queue {
+        &self.0.queue
+    }
+
+    /// The device and its driver, and the strategies it can run.
+    #[must_use]
+    pub fn info(&self) -> &AdapterInfo {
+        &self.0.info
+    }
+
+    /// The interface it is reached through.
+    pub(crate) fn api(&self) -> Api {
+        self.0.info.api
+    }
+
+    /// Whether gpufeed opened it.
+    pub(crate) fn owned(&self) -> bool {
+        self.0.owned
+    }
+
+    pub(crate) fn lost_flag(&self) -> &LostFlag {
+        &self.0.lost
+    }
+}
+
+/// Everything but features and limits.
+///
+/// The memory hint is about exact sizes: Vulkan and DX12 devices allocate from blocks (by default of 128 MiB on the device and
+/// 64 MiB on the host, growing), and what is larger than a block gets memory of exactly its size. With the smallest block that
+/// is every buffer worth counting, and a budget means what it says. It also means that a strategy which allocates per batch
+/// asks the driver each time, where blocks would hide it.
+fn device_descriptor() -> wgpu::DeviceDescriptor<'static> {
+    wgpu::DeviceDescriptor {
+        label: Some("gpufeed"),
+        memory_hints: wgpu::MemoryHints::Manual { suballocated_device_memory_block_size: BLOCK..BLOCK },
+        ..Default::default()
+    }
+}
+
+fn lost_reason(reason: wgpu::DeviceLostReason, message: &str) -> String {
+    match reason {
+        wgpu::DeviceLostReason::Destroyed => "it was destroyed".to_owned(),
+        wgpu::DeviceLostReason::Unknown => message.to_owned(),
+    }
+}
