@@ -199,9 +199,7 @@ mod tests {
     #[test]
     fn percentiles_interpolate_and_refuse_what_is_out_of_range() {
         let sorted = [1.0, 2.0, 3.0, 4.0];
-        assert_eq!(percentile(&sorted, 0.0), Some(1.0));
-        assert_eq!(percentile(&sorted, 0.5), Some(2.5));
-        assert_eq!(percentile(&sorted, 1.0), Some(4.0));
+        assert_eq!([0.0, 0.5, 1.0].map(|q| percentile(&sorted, q)), [Some(1.0), Some(2.5), Some(4.0)]);
         assert!([-0.1, 1.1, f64::NAN].iter().all(|&q| percentile(&sorted, q).is_none()));
         assert_eq!(percentile(&[], 0.5), None);
     }
