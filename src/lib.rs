@@ -3,6 +3,7 @@ pub mod backend;
 pub mod error;
 pub mod layout;
 pub mod loader;
+pub mod measure;
 pub mod preprocess;
 pub mod source;
 pub mod staging;

@@ -1,1 +1,133 @@
-fn main() {}
+//! The project's own commands: `cargo xtask test`, `validate`, `lint`, `help`.
+
+#![allow(clippy::print_stdout, clippy::print_stderr)]
+
+mod drivers;
+mod lint;
+mod suite;
+
+use std::env;
+use std::path::PathBuf;
+use std::process::{Command, ExitCode};
+
+const USAGE: &str = "\
+usage: cargo xtask COMMAND
+
+  test [--no-install] [-- ARGS]  installs software Vulkan and GL drivers where they are missing (Debian and Ubuntu, as
+                                 root or with sudo that asks for no password), runs all unit, integration and doc
+                                 tests, then `validate`; ARGS go to `cargo test`
+  validate                       runs the GPU tests under the Vulkan validation layers; any message is a failure
+  lint                           rustfmt, clippy for each set of features, and the documentation; warnings are failures
+  help                           prints this
+";
+
+/// What was asked for.
+#[derive(Debug, PartialEq)]
+enum Task {
+    Test { install: bool, args: Vec<String> },
+    Validate,
+    Lint,
+    Help,
+}
+
+/// Reads the command line, or says what is wrong with it.
+fn parse(args: &[String]) -> Result<Task, String> {
+    let Some((command, rest)) = args.split_first() else { return Err("no command".to_owned()) };
+    let task = match command.as_str() {
+        "test" => return parse_test(rest),
+        "validate" => Task::Validate,
+        "lint" => Task::Lint,
+        "help" | "--help" | "-h" => Task::Help,
+        other => return Err(format!("unknown command `{other}`")),
+    };
+    match rest.first() {
+        Some(extra) => Err(format!("unknown argument `{extra}`")),
+        None => Ok(task),
+    }
+}
+
+fn parse_test(args: &[String]) -> Result<Task, String> {
+    let mut install = true;
+    for (at, arg) in args.iter().enumerate() {
+        match arg.as_str() {
+            "--no-install" => install = false,
+            "--" => return Ok(Task::Test { install, args: args.iter().skip(at + 1).cloned().collect() }),
+            other => return Err(format!("unknown argument `{other}`")),
+        }
+    }
+    Ok(Task::Test { install, args: Vec::new() })
+}
+
+/// The workspace's root.
+fn root() -> PathBuf {
+    let own = env::var_os("CARGO_MANIFEST_DIR").map(PathBuf::from);
+    own.and_then(|dir| dir.parent().map(PathBuf::from)).unwrap_or_else(|| PathBuf::from("."))
+}
+
+/// The cargo that started us, to be run in the workspace's root.
+fn cargo(args: &[&str]) -> Command {
+    let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.args(args).current_dir(root());
+    command
+}
+
+/// The command line and the variables set for it, to be shown before it runs.
+fn shown(command: &Command) -> String {
+    let variables = command
+        .get_envs()
+        .filter_map(|(key, value)| Some(format!("{}={:?} ", key.to_string_lossy(), value?.to_string_lossy())));
+    let program = command.get_program().to_string_lossy();
+    let program = program.rsplit(['/', '\\']).next().unwrap_or_default().to_owned();
+    let args = command.get_args().map(|arg| format!(" {}", arg.to_string_lossy()));
+    format!("$ {}{program}{}", variables.collect::<String>(), args.collect::<String>())
+}
+
+fn main() -> ExitCode {
+    let args: Vec<String> = env::args().skip(1).collect();
+    let passed = match parse(&args) {
+        Ok(Task::Test { install, args }) => suite::test(install, &args),
+        Ok(Task::Validate) => suite::validate(),
+        Ok(Task::Lint) => lint::lint(),
+        Ok(Task::Help) => {
+            print!("{USAGE}");
+            true
+        }
+        Err(problem) => {
+            eprint!("{problem}\n{USAGE}");
+            return ExitCode::from(2);
+        }
+    };
+    if passed { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(line: &str) -> Result<Task, String> {
+        parse(&line.split_whitespace().map(str::to_owned).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn what_follows_two_dashes_goes_to_cargo_test() {
+        let args = vec!["--lib".to_owned(), "--".to_owned(), "layout".to_owned()];
+        assert_eq!(parsed("test --no-install -- --lib -- layout"), Ok(Task::Test { install: false, args }));
+        assert_eq!(parsed("test"), Ok(Task::Test { install: true, args: vec![] }));
+    }
+
+    #[test]
+    fn unknown_commands_and_arguments_are_refused_by_name() {
+        assert_eq!(parsed("lint"), Ok(Task::Lint));
+        assert_eq!(parsed("validate"), Ok(Task::Validate));
+        for (line, name) in [("tset", "tset"), ("test --lib", "--lib"), ("lint --fix", "--fix"), ("", "no command")] {
+            assert!(parsed(line).is_err_and(|problem| problem.contains(name)), "{line}");
+        }
+    }
+
+    #[test]
+    fn a_command_is_shown_with_its_variables_and_without_its_folder() {
+        let mut command = Command::new("/some/where/cargo");
+        command.args(["test", "--lib"]).env("RUST_LOG", "error");
+        assert_eq!(shown(&command), "$ RUST_LOG=\"error\" cargo test --lib");
+    }
+}
