@@ -1,4 +1,5 @@
 //! Feeds batches to GPUs.
+pub mod any;
 pub mod backend;
 pub mod error;
 pub mod layout;
@@ -10,6 +11,7 @@ pub mod staging;
 
 #[cfg(feature = "wgpu")]
 pub use ::wgpu;
+pub use any::{AnyBackend, AnyBatch, AnyEpoch, AnyLoader, devices, open};
 pub use backend::{AdapterInfo, Api, Backend, DeviceType, Strategy};
 pub use error::{DeviceError, LayoutError, LoadError, OpenError, SourceError, Stage, Unsupported};
 pub use layout::{BatchLayout, ImageLayout, SampleLayout};

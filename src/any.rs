@@ -1,0 +1,319 @@
+//! One loader type for programs that run on whatever device is there.
+//!
+//! A thin enum over the typed [`Loader`]s: made once, by [`open`] or [`AnyBackend::open`]. Whoever knows their backend uses
+//! [`Loader`] itself.
+
+use std::sync::Arc;
+
+use crate::backend::host::{HostBackend, host_info};
+#[cfg(feature = "wgpu")]
+use crate::backend::wgpu::WgpuBackend;
+use crate::backend::{AdapterInfo, Api, Backend, Footprint, MemoryUse, Strategy, select};
+use crate::error::{DeviceError, LoadError, OpenError, Unsupported};
+use crate::loader::{Batch, Epoch, Loader, LoaderOptions, LoaderStats};
+use crate::preprocess::{DType, Fingerprint, TensorDesc};
+use crate::source::Source;
+
+/// Every device there is, without opening one: those reached through wgpu, then the host.
+#[must_use]
+pub fn devices() -> Vec<AdapterInfo> {
+    #[cfg(feature = "wgpu")]
+    let reached = crate::backend::wgpu::adapters();
+    #[cfg(not(feature = "wgpu"))]
+    let reached = Vec::new();
+    reached.into_iter().chain([host_info()]).collect()
+}
+
+/// Opens the device chosen by text and makes a loader on it.
+///
+/// `wanted` is `auto` (the best there is; the host if there is nothing else), an API (`vulkan`), an id (`vulkan:0`, `host`), an index into
+/// [`devices`], or a part of a device's name. What was chosen stands in [`AnyLoader::info`].
+///
+/// # Errors
+/// [`OpenError::NoDevice`], and what [`Loader::new`] reports.
+pub fn open(wanted: &str, source: Arc<dyn Source>, options: LoaderOptions) -> Result<AnyLoader, OpenError> {
+    AnyBackend::open(wanted)?.loader(source, options)
+}
+
+macro_rules! each {
+    ($kind:ident, $value:expr, $inner:ident => $call:expr) => {
+        match $value {
+            $kind::Host($inner) => $call,
+            #[cfg(feature = "wgpu")]
+            $kind::Wgpu($inner) => $call,
+        }
+    };
+}
+
+/// An opened device of any backend.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum AnyBackend {
+    /// Host memory.
+    Host(HostBackend),
+    /// Vulkan, Metal, DX12 or GL.
+    #[cfg(feature = "wgpu")]
+    Wgpu(WgpuBackend),
+}
+
+impl AnyBackend {
+    /// Opens the device chosen by text, as [`open`] does.
+    ///
+    /// # Errors
+    /// [`OpenError::NoDevice`] lists what there is; [`OpenError::Device`] where the driver refuses.
+    pub fn open(wanted: &str) -> Result<Self, OpenError> {
+        // The id of an API loads the drivers of that API only.
+        match select::api_of(wanted) {
+            Some(Api::Host) => Ok(Self::Host(HostBackend::new())),
+            #[cfg(feature = "wgpu")]
+            Some(_) => WgpuBackend::open(wanted).map(Self::Wgpu),
+            _ => {
+                let all = devices();
+                Self::open_info(select::select(&all, wanted)?)
+            }
+        }
+    }
+
+    fn open_info(info: &AdapterInfo) -> Result<Self, OpenError> {
+        match info.api {
+            Api::Host => Ok(Self::Host(HostBackend::new())),
+            #[cfg(feature = "wgpu")]
+            _ => WgpuBackend::open_adapter(&info.id).map(Self::Wgpu),
+            #[cfg(not(feature = "wgpu"))]
+            _ => Err(select::no_device(&info.id, &devices())),
+        }
+    }
+
+    /// The device and its driver.
+    #[must_use]
+    pub fn info(&self) -> &AdapterInfo {
+        each!(Self, self, backend => Backend::info(backend))
+    }
+
+    /// The strategy used where none is asked for.
+    #[must_use]
+    pub fn default_strategy(&self) -> Strategy {
+        each!(Self, self, backend => backend.default_strategy())
+    }
+
+    /// Whether the device can run a strategy.
+    ///
+    /// # Errors
+    /// [`Unsupported`] says why not.
+    pub fn supports(&self, strategy: Strategy) -> Result<(), Unsupported> {
+        each!(Self, self, backend => backend.supports(strategy))
+    }
+
+    /// Makes a loader on this device.
+    ///
+    /// # Errors
+    /// As [`Loader::new`].
+    pub fn loader(&self, source: Arc<dyn Source>, options: LoaderOptions) -> Result<AnyLoader, OpenError> {
+        match self {
+            Self::Host(backend) => Loader::new(backend, source, options).map(AnyLoader::Host),
+            #[cfg(feature = "wgpu")]
+            Self::Wgpu(backend) => Loader::new(backend, source, options).map(AnyLoader::Wgpu),
+        }
+    }
+}
+
+/// A loader on a device of any backend.
+#[non_exhaustive]
+pub enum AnyLoader {
+    /// Host memory.
+    Host(Loader<HostBackend>),
+    /// Vulkan, Metal, DX12 or GL.
+    #[cfg(feature = "wgpu")]
+    Wgpu(Loader<WgpuBackend>),
+}
+
+impl AnyLoader {
+    /// Starts epoch number `epoch`, as [`Loader::epoch`].
+    pub fn epoch(&mut self, epoch: u64) -> AnyEpoch<'_> {
+        match self {
+            Self::Host(loader) => AnyEpoch::Host(loader.epoch(epoch)),
+            #[cfg(feature = "wgpu")]
+            Self::Wgpu(loader) => AnyEpoch::Wgpu(loader.epoch(epoch)),
+        }
+    }
+
+    /// The device and its driver.
+    #[must_use]
+    pub fn info(&self) -> &AdapterInfo {
+        each!(Self, self, loader => Backend::info(loader.backend()))
+    }
+
+    /// The number of batches in an epoch.
+    #[must_use]
+    pub fn batches_per_epoch(&self) -> u64 {
+        each!(Self, self, loader => loader.batches_per_epoch())
+    }
+
+    /// The source.
+    #[must_use]
+    pub fn source(&self) -> &Arc<dyn Source> {
+        each!(Self, self, loader => loader.source())
+    }
+
+    /// The options it was made with.
+    #[must_use]
+    pub fn options(&self) -> &LoaderOptions {
+        each!(Self, self, loader => loader.options())
+    }
+
+    /// The strategy in use.
+    #[must_use]
+    pub fn strategy(&self) -> Strategy {
+        each!(Self, self, loader => loader.strategy())
+    }
+
+    /// Shape and element type of a full batch.
+    #[must_use]
+    pub fn tensor(&self) -> TensorDesc {
+        each!(Self, self, loader => loader.tensor())
+    }
+
+    /// The memory it was planned to take, in exact bytes.
+    #[must_use]
+    pub fn footprint(&self) -> Footprint {
+        each!(Self, self, loader => loader.footprint())
+    }
+
+    /// The memory it holds now; `None` if its pump is gone.
+    #[must_use]
+    pub fn memory(&self) -> Option<MemoryUse> {
+        each!(Self, self, loader => loader.memory())
+    }
+
+    /// What it has done so far, and where the time went.
+    #[must_use]
+    pub fn stats(&self) -> LoaderStats {
+        each!(Self, self, loader => loader.stats())
+    }
+
+    /// Starts counting anew.
+    pub fn reset_stats(&self) {
+        each!(Self, self, loader => loader.reset_stats());
+    }
+}
+
+/// One pass over the source, on a device of any backend.
+#[must_use = "an epoch delivers nothing until it is iterated"]
+#[non_exhaustive]
+pub enum AnyEpoch<'a> {
+    /// Host memory.
+    Host(Epoch<'a, HostBackend>),
+    /// Vulkan, Metal, DX12 or GL.
+    #[cfg(feature = "wgpu")]
+    Wgpu(Epoch<'a, WgpuBackend>),
+}
+
+impl AnyEpoch<'_> {
+    /// The batches still to come, errors included.
+    #[must_use]
+    pub fn remaining(&self) -> u64 {
+        each!(Self, self, epoch => epoch.remaining())
+    }
+}
+
+impl Iterator for AnyEpoch<'_> {
+    type Item = Result<AnyBatch, LoadError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        match self {
+            Self::Host(epoch) => epoch.next().map(|batch| batch.map(AnyBatch::Host)),
+            #[cfg(feature = "wgpu")]
+            Self::Wgpu(epoch) => epoch.next().map(|batch| batch.map(AnyBatch::Wgpu)),
+        }
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        each!(Self, self, epoch => epoch.size_hint())
+    }
+}
+
+/// A batch on a device of any backend. Match on it for the typed tensor.
+#[derive(Debug)]
+#[must_use = "dropping a batch gives its tensor back"]
+#[non_exhaustive]
+pub enum AnyBatch {
+    /// Host memory.
+    Host(Batch<HostBackend>),
+    /// Vulkan, Metal, DX12 or GL.
+    #[cfg(feature = "wgpu")]
+    Wgpu(Batch<WgpuBackend>),
+}
+
+impl AnyBatch {
+    /// Shape and element type of the tensor.
+    #[must_use]
+    pub fn desc(&self) -> TensorDesc {
+        each!(Self, self, batch => batch.desc())
+    }
+
+    /// The dimensions of the tensor, samples first.
+    #[must_use]
+    pub fn shape(&self) -> &[usize] {
+        each!(Self, self, batch => batch.shape())
+    }
+
+    /// The element type of the tensor.
+    #[must_use]
+    pub fn dtype(&self) -> DType {
+        each!(Self, self, batch => batch.dtype())
+    }
+
+    /// The number of samples.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        each!(Self, self, batch => batch.len())
+    }
+
+    /// Whether there are no samples; never true for a delivered batch.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The samples' indices in the source, in the order of the tensor.
+    #[must_use]
+    pub fn indices(&self) -> &[u64] {
+        each!(Self, self, batch => batch.indices())
+    }
+
+    /// The samples' labels, in the order of the tensor; `None` if the source has none.
+    #[must_use]
+    pub fn labels(&self) -> Option<&[i64]> {
+        each!(Self, self, batch => batch.labels())
+    }
+
+    /// The batch's number within its epoch, from zero.
+    #[must_use]
+    pub fn number(&self) -> u64 {
+        each!(Self, self, batch => batch.number())
+    }
+
+    /// Waits for the device and reads the tensor back, as [`Batch::read`].
+    ///
+    /// # Errors
+    /// The device's error.
+    pub fn read(&self) -> Result<Vec<u8>, DeviceError> {
+        each!(Self, self, batch => batch.read())
+    }
+
+    /// Waits for the device and reads the tensor back as f32, as [`Batch::read_f32`].
+    ///
+    /// # Errors
+    /// The device's error.
+    pub fn read_f32(&self) -> Result<Vec<f32>, DeviceError> {
+        each!(Self, self, batch => batch.read_f32())
+    }
+
+    /// Waits for the device and reads each sample's fingerprint, as [`Batch::fingerprints`].
+    ///
+    /// # Errors
+    /// The device's error.
+    pub fn fingerprints(&self) -> Result<Option<Vec<Fingerprint>>, DeviceError> {
+        each!(Self, self, batch => batch.fingerprints())
+    }
+}
