@@ -44,8 +44,8 @@ mod footprint;
 mod info;
 mod memory;
 mod strategy;
-//#[cfg(feature = "wgpu")]
-//pub mod wgpu;
+#[cfg(feature = "wgpu")]
+pub mod wgpu;
 
 pub use footprint::{Footprint, MemoryUse};
 pub use info::{AdapterInfo, Api, DeviceType, StrategySupport};

@@ -1,0 +1,3 @@
+//! Devices through wgpu.
+
+mod kernel;
