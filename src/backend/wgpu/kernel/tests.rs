@@ -171,6 +171,34 @@ fn half_range(backends: wgpu::Backends) {
     });
 }
 
+/// Values that are exact in f32 and halfway between two f16: as the CPU rounds them, bit by bit.
+fn half_ties(backends: wgpu::Backends) {
+    on_each(backends, |gpu| {
+        let sample = SampleLayout::image(16, 16, 1).expect("valid");
+        for (bits, bias) in [(9, 8.0), (9, -8.0), (27, 0.0), (31, 0.0)] {
+            let (scale, std) = (2f64.powi(-bits), 2f64.powi(bits) / 255.0);
+            let normalize = Normalize::new(&[-bias * std], &[std]).with_dtype(FloatType::F16);
+            let spec = lane(sample, 1, normalize.into());
+            let bytes = samples(&spec.layout, 1);
+            let tensor = run(gpu, &spec, &bytes, 1).tensor;
+            for (&pixel, half) in bytes.iter().zip(tensor.chunks_exact(2)) {
+                let want = f16::from_f64(f64::from(pixel) * scale + bias);
+                assert_eq!([half[0], half[1]], want.to_le_bytes(), "{} {pixel} * {scale} + {bias}", gpu.name);
+            }
+        }
+    });
+}
+
+#[test]
+fn vulkan_f16_rounds_ties_to_even() {
+    half_ties(wgpu::Backends::VULKAN);
+}
+
+#[test]
+fn gl_f16_rounds_ties_to_even() {
+    half_ties(wgpu::Backends::GL);
+}
+
 #[test]
 fn vulkan_f16_keeps_subnormals_and_overflows_to_infinity() {
     half_range(wgpu::Backends::VULKAN);
