@@ -6,6 +6,7 @@
 mod adapters;
 mod device;
 mod health;
+mod kernel;
 mod memory;
 mod requirements;
 #[cfg(test)]

@@ -1,0 +1,91 @@
+//! The normalisation kernels of `shaders/normalize.wgsl`: which one a lane takes, and how much it dispatches.
+
+use super::program::{Grid, Part, Program, StorageEntry};
+use super::segments::{Binding, Segment};
+use crate::backend::LaneSpec;
+use crate::error::OpenError;
+use crate::layout::ImageLayout;
+use crate::preprocess::{FloatType, Normalize, TensorLayout};
+
+const SHADER: &str = include_str!("../../../../shaders/normalize.wgsl");
+const CHANNELS: usize = 4;
+const SCALES: [&str; CHANNELS] = ["scale0", "scale1", "scale2", "scale3"];
+const BIASES: [&str; CHANNELS] = ["bias0", "bias1", "bias2", "bias3"];
+
+/// The pipeline for one lane's images, and the batch's segments.
+#[derive(Debug)]
+pub(super) struct NormalizeKernel {
+    program: Program,
+    segments: Vec<Segment>,
+    elements_per_sample: usize,
+    elements_per_thread: usize,
+    most_groups: u32,
+}
+
+/// The entry point for these images, and the elements that one of its threads writes.
+fn entry_point(normalize: &Normalize, image: ImageLayout) -> (&'static str, usize) {
+    // One vector of four words.
+    let vector = match normalize.dtype {
+        FloatType::F32 => 4,
+        FloatType::F16 => 8,
+    };
+    if image.channels() == 1 || normalize.layout == TensorLayout::Nhwc {
+        ("interleaved", vector)
+    } else if image.plane().is_multiple_of(vector) {
+        ("planar", vector * image.channels())
+    } else {
+        ("planar_any", vector)
+    }
+}
+
+/// The shader's overrides.
+fn constants(normalize: &Normalize, image: ImageLayout) -> Vec<(&'static str, f64)> {
+    let half = if normalize.dtype == FloatType::F16 { 1.0 } else { 0.0 };
+    let mut all = vec![("channels", image.channels() as f64), ("plane", image.plane() as f64), ("half", half)];
+    for channel in 0..CHANNELS {
+        // Channels that the image lacks still need a value. The others are rounded to f32 here, once, as the error bound
+        // assumes.
+        let (scale, bias) = if channel < image.channels() {
+            (normalize.scale(channel) as f32, normalize.bias(channel) as f32)
+        } else {
+            (0.0, 0.0)
+        };
+        all.push((SCALES[channel], f64::from(scale)));
+        all.push((BIASES[channel], f64::from(bias)));
+    }
+    all
+}
+
+impl NormalizeKernel {
+    pub fn new(device: &wgpu::Device, spec: &LaneSpec, normalize: &Normalize) -> Result<Option<Self>, OpenError> {
+        let Some(image) = spec.layout.sample().as_image() else { return Ok(None) };
+        let limits = device.limits();
+        let segments = Binding::new(&limits).normalize(spec)?;
+        let (entry, elements_per_thread) = entry_point(normalize, image);
+        let entries = [StorageEntry::Read, StorageEntry::ReadWrite];
+        Ok(Some(Self {
+            program: Program::new(device, SHADER, entry, &constants(normalize, image), &entries)?,
+            segments,
+            elements_per_sample: spec.layout.sample().byte_len(),
+            elements_per_thread,
+            most_groups: limits.max_compute_workgroups_per_dimension,
+        }))
+    }
+
+    /// One bind group a segment.
+    pub fn bind(&self, device: &wgpu::Device, source: &wgpu::Buffer, tensor: &wgpu::Buffer) -> Vec<Part> {
+        let bind = |segment: &Segment| Part {
+            samples: segment.samples.clone(),
+            group: self.program.bind(device, &[(source, &segment.source), (tensor, &segment.tensor)]),
+        };
+        self.segments.iter().map(bind).collect()
+    }
+
+    pub fn encode(&self, pass: &mut wgpu::ComputePass<'_>, parts: &[Part], samples: usize) {
+        pass.set_pipeline(&self.program.pipeline);
+        for part in parts {
+            let elements = part.count(samples) * self.elements_per_sample;
+            part.dispatch(pass, Grid::linear(elements.div_ceil(self.elements_per_thread), self.most_groups));
+        }
+    }
+}

@@ -1,0 +1,214 @@
+//! How a batch is cut where the device cannot bind it as one, and what it cannot bind at all. Pure arithmetic.
+
+use std::ops::Range;
+
+use super::program::GROUP;
+use crate::backend::LaneSpec;
+use crate::error::{DeviceError, LayoutError, OpenError};
+use crate::layout::{COPY_ALIGN, VECTOR_ALIGN, align_up, samples_per_binding};
+use crate::preprocess::Preprocess;
+
+/// Bytes of one sample's fingerprint: two words.
+const FINGERPRINT_BYTES: usize = 8;
+
+/// Shaders count bytes in 32 bits, so no binding may be larger, whatever the device allows.
+const MOST_ADDRESSABLE: u64 = u32::MAX as u64;
+
+/// Bytes of the buffer that holds the fingerprints of a batch, padded as all buffers are.
+pub(crate) const fn fingerprint_bytes(batch_size: usize) -> u64 {
+    (batch_size as u64).saturating_mul(FINGERPRINT_BYTES as u64).next_multiple_of(VECTOR_ALIGN as u64)
+}
+
+/// A run of samples that is bound and dispatched at once.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Segment {
+    /// The samples, counted within the batch.
+    pub samples: Range<usize>,
+    /// Their bytes in the source buffer, and padding only after the batch's last sample.
+    pub source: Range<u64>,
+    /// Bytes at the start of `source` that belong to an earlier sample.
+    pub skip: u64,
+    /// Their bytes in the tensor buffer, and padding only after the batch's last sample.
+    pub tensor: Range<u64>,
+}
+
+/// What a device can bind.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Binding {
+    /// The most bytes.
+    limit: usize,
+    /// What offsets are multiples of; at least a vector's size.
+    align: usize,
+}
+
+impl Binding {
+    pub fn new(limits: &wgpu::Limits) -> Self {
+        let limit = limits.max_storage_buffer_binding_size.min(MOST_ADDRESSABLE);
+        let align = usize::try_from(limits.min_storage_buffer_offset_alignment).unwrap_or(usize::MAX);
+        Self { limit: usize::try_from(limit).unwrap_or(usize::MAX), align: align.max(VECTOR_ALIGN) }
+    }
+
+    /// Segments for normalisation, which start at aligned addresses in both buffers.
+    pub fn normalize(self, spec: &LaneSpec) -> Result<Vec<Segment>, OpenError> {
+        let batch = spec.layout.batch_size();
+        let sizes = [spec.layout.sample().byte_len(), spec.preprocess.tensor(&spec.layout, 1).byte_len()];
+        let per = samples_per_binding(batch, &sizes, self.limit, self.align)
+            .ok_or_else(|| self.refused("an aligned run of samples and their tensor", sizes[0].max(sizes[1])))?;
+        let bytes = [spec.layout.slot_bytes(), tensor_bytes(spec)?];
+        let cut = |buffer: usize, samples: &Range<usize>| {
+            let end = if samples.end == batch { bytes[buffer] } else { samples.end * sizes[buffer] };
+            (samples.start * sizes[buffer]) as u64..end as u64
+        };
+        let runs = (0..batch).step_by(per).map(|start| start..batch.min(start.saturating_add(per)));
+        Ok(runs
+            .map(|samples| Segment { source: cut(0, &samples), skip: 0, tensor: cut(1, &samples), samples })
+            .collect())
+    }
+
+    /// Segments for fingerprints, which start at any byte: the shader skips what the binding's alignment adds.
+    pub fn fingerprint(self, spec: &LaneSpec) -> Result<Vec<Segment>, OpenError> {
+        let (batch, size) = (spec.layout.batch_size(), spec.layout.sample().byte_len());
+        let room = self.limit.saturating_sub(self.align).saturating_sub(VECTOR_ALIGN);
+        let per = if spec.layout.slot_bytes() <= self.limit { batch } else { room / size };
+        if per == 0 {
+            return Err(self.refused("a sample", size));
+        }
+        let segment = |start: usize| {
+            let samples = start..batch.min(start.saturating_add(per));
+            let bytes = start * size..samples.end * size;
+            let from = bytes.start - bytes.start % self.align;
+            let to = align_up(bytes.end, COPY_ALIGN).unwrap_or(usize::MAX);
+            Segment { samples, source: from as u64..to as u64, skip: (bytes.start - from) as u64, tensor: 0..0 }
+        };
+        Ok((0..batch).step_by(per).map(segment).collect())
+    }
+
+    fn refused(self, what: &'static str, needed: usize) -> OpenError {
+        OpenError::TooLarge {
+            what,
+            needed: needed as u64,
+            limit: self.limit as u64,
+            limit_name: "max_storage_buffer_binding_size",
+            advice: "use smaller samples, or sizes that are multiples of the binding alignment",
+        }
+    }
+}
+
+fn tensor_bytes(spec: &LaneSpec) -> Result<usize, OpenError> {
+    let desc = spec.preprocess.tensor(&spec.layout, spec.layout.batch_size());
+    Ok(desc.buffer_bytes().ok_or(LayoutError::Overflow { what: "the tensor's byte count" })?)
+}
+
+/// Whether a device runs workgroups of the shaders' size.
+fn check_compute(limits: &wgpu::Limits) -> Result<(), OpenError> {
+    let threads = limits.max_compute_invocations_per_workgroup.min(limits.max_compute_workgroup_size_x);
+    if (threads as usize) < GROUP || limits.max_compute_workgroups_per_dimension == 0 {
+        let message = format!("kernels need compute shaders with workgroups of {GROUP} threads");
+        return Err(DeviceError::Refused { message }.into());
+    }
+    Ok(())
+}
+
+/// Whether a device of these limits can hold and bind a lane's batches, at least in parts. Allocates nothing.
+///
+/// # Errors
+/// [`OpenError::Layout`] for parameters that do not fit the samples, [`OpenError::TooLarge`] naming the limit, and
+/// [`DeviceError::Refused`] where kernels are needed and compute shaders are missing.
+pub(crate) fn check_limits(limits: &wgpu::Limits, spec: &LaneSpec) -> Result<(), OpenError> {
+    spec.preprocess.validate(spec.layout.sample())?;
+    let buffers = [
+        ("the batch's buffer", spec.layout.slot_bytes() as u64),
+        ("the tensor's buffer", tensor_bytes(spec)? as u64),
+        ("the fingerprints' buffer", if spec.fingerprints { fingerprint_bytes(spec.layout.batch_size()) } else { 0 }),
+    ];
+    let advice = "use smaller batches";
+    let too_large =
+        |what, needed, limit, limit_name| Err(OpenError::TooLarge { what, needed, limit, limit_name, advice });
+    if let Some((what, needed)) = buffers.into_iter().find(|&(_, bytes)| bytes > limits.max_buffer_size) {
+        return too_large(what, needed, limits.max_buffer_size, "max_buffer_size");
+    }
+    let binding = Binding::new(limits);
+    if spec.fingerprints || matches!(spec.preprocess, Preprocess::Normalize(_)) {
+        check_compute(limits)?;
+    }
+    if matches!(spec.preprocess, Preprocess::Normalize(_)) {
+        binding.normalize(spec)?;
+    }
+    if spec.fingerprints {
+        binding.fingerprint(spec)?;
+        // The sums are always bound as one.
+        let (what, needed) = buffers[2];
+        if needed > binding.limit as u64 {
+            return too_large(what, needed, binding.limit as u64, "max_storage_buffer_binding_size");
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::backend::Strategy;
+    use crate::layout::{BatchLayout, SampleLayout};
+    use crate::preprocess::Normalize;
+
+    fn spec(height: usize, width: usize, batch: usize) -> LaneSpec {
+        let sample = SampleLayout::image(height, width, 3).expect("valid");
+        LaneSpec {
+            layout: BatchLayout::new(sample, batch).expect("valid"),
+            preprocess: Normalize::imagenet().into(),
+            strategy: Strategy::MappedRing,
+            slots: 1,
+            outputs: 1,
+            fingerprints: true,
+            memory: None,
+        }
+    }
+
+    fn limits(binding: u64, align: u32) -> wgpu::Limits {
+        wgpu::Limits {
+            max_storage_buffer_binding_size: binding,
+            min_storage_buffer_offset_alignment: align,
+            ..wgpu::Limits::default()
+        }
+    }
+
+    #[test]
+    fn segments_cover_the_batch_within_the_limit() {
+        for (height, width, batch, limit, align) in
+            [(224, 224, 256, 128 << 20, 32), (8, 8, 37, 4096, 256), (31, 17, 600, 2_000_000, 256)]
+        {
+            let spec = spec(height, width, batch);
+            let binding = Binding::new(&limits(limit, align));
+            for segments in [binding.normalize(&spec).expect("fits"), binding.fingerprint(&spec).expect("fits")] {
+                let mut next = 0;
+                for segment in &segments {
+                    assert_eq!(segment.samples.start, next);
+                    next = segment.samples.end;
+                    for range in [&segment.source, &segment.tensor] {
+                        assert!(range.end - range.start <= limit);
+                        assert_eq!(range.start % u64::from(align), 0);
+                        assert_eq!(range.end % 4, 0);
+                    }
+                    assert!(segment.source.end <= spec.layout.slot_bytes() as u64);
+                }
+                assert_eq!(next, batch);
+            }
+        }
+    }
+
+    #[test]
+    fn what_does_not_fit_is_named() {
+        let name = |limits: wgpu::Limits| match check_limits(&limits, &spec(31, 17, 600)) {
+            Err(OpenError::TooLarge { what, limit_name, .. }) => (what, limit_name),
+            other => panic!("{other:?}"),
+        };
+        let small = wgpu::Limits { max_buffer_size: 1 << 20, ..wgpu::Limits::default() };
+        assert_eq!(name(small), ("the tensor's buffer", "max_buffer_size"));
+        let unaligned = name(limits(1_000_000, 256));
+        assert_eq!(unaligned, ("an aligned run of samples and their tensor", "max_storage_buffer_binding_size"));
+        check_limits(&limits(2_000_000, 256), &spec(31, 17, 600)).expect("fits in parts");
+        let none = wgpu::Limits { max_compute_invocations_per_workgroup: 0, ..wgpu::Limits::default() };
+        assert!(matches!(check_limits(&none, &spec(8, 8, 2)), Err(OpenError::Device(DeviceError::Refused { .. }))));
+    }
+}

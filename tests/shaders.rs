@@ -1,0 +1,111 @@
+//! Every shader with every combination of its overrides translates to every shading language, so that a change cannot
+//! break Metal or DX12 unseen where neither can run.
+
+use naga::back::{self, PipelineConstants, pipeline_constants::process_overrides};
+use naga::valid::{Capabilities, ModuleInfo, ValidationFlags, Validator};
+use naga::{Module, ShaderStage};
+
+const NORMALIZE: &str = include_str!("../shaders/normalize.wgsl");
+const FINGERPRINT: &str = include_str!("../shaders/fingerprint.wgsl");
+
+fn parse(source: &str) -> (Module, ModuleInfo) {
+    let module = naga::front::wgsl::parse_str(source).unwrap_or_else(|e| panic!("{}", e.emit_to_string(source)));
+    let info = Validator::new(ValidationFlags::all(), Capabilities::empty())
+        .validate(&module)
+        .unwrap_or_else(|e| panic!("{}", e.emit_to_string(source)));
+    (module, info)
+}
+
+fn translate(shader: &(Module, ModuleInfo), entry: &str, constants: &[(&str, f64)]) {
+    let constants: PipelineConstants = constants.iter().map(|&(name, value)| (name.to_owned(), value)).collect();
+    let stage = ShaderStage::Compute;
+    let (module, info) = process_overrides(&shader.0, &shader.1, Some((stage, entry)), &constants)
+        .unwrap_or_else(|e| panic!("{entry} {constants:?}: {e}"));
+    Validator::new(ValidationFlags::all(), Capabilities::empty())
+        .validate(&module)
+        .unwrap_or_else(|e| panic!("{entry} {constants:?}: {e:?}"));
+    let fail = |language: &str, e: &dyn std::fmt::Display| -> ! { panic!("{entry} to {language} {constants:?}: {e}") };
+
+    let options = back::spv::PipelineOptions { shader_stage: stage, entry_point: entry.to_owned() };
+    back::spv::write_vec(&module, &info, &back::spv::Options::default(), Some(&options))
+        .unwrap_or_else(|e| fail("SPIR-V", &e));
+
+    let (_, translated) =
+        back::msl::write_string(&module, &info, &back::msl::Options::default(), &back::msl::PipelineOptions::default())
+            .unwrap_or_else(|e| fail("MSL", &e));
+    translated.entry_point_names.into_iter().for_each(|name| drop(name.unwrap_or_else(|e| fail("MSL", &e))));
+
+    hlsl(&module, &info).unwrap_or_else(|e| fail("HLSL", &e));
+    glsl(&module, &info, entry).unwrap_or_else(|e| fail("GLSL", &e));
+}
+
+fn hlsl(module: &Module, info: &ModuleInfo) -> Result<(), String> {
+    let constants = back::hlsl::BindTarget { space: 1, ..Default::default() };
+    let options = back::hlsl::Options { special_constants_binding: Some(constants), ..Default::default() };
+    let pipeline = back::hlsl::PipelineOptions::default();
+    let mut text = String::new();
+    let translated =
+        back::hlsl::Writer::new(&mut text, &options, &pipeline).write(module, info, None).map_err(|e| e.to_string())?;
+    translated.entry_point_names.into_iter().try_for_each(|name| name.map(drop).map_err(|e| e.to_string()))
+}
+
+fn glsl(module: &Module, info: &ModuleInfo, entry: &str) -> Result<(), String> {
+    let options = back::glsl::Options { version: back::glsl::Version::new_gles(310), ..Default::default() };
+    let pipeline = back::glsl::PipelineOptions {
+        shader_stage: ShaderStage::Compute,
+        entry_point: entry.to_owned(),
+        multiview: None,
+    };
+    let mut text = String::new();
+    back::glsl::Writer::new(&mut text, module, info, &options, &pipeline, naga::proc::BoundsCheckPolicies::default())
+        .and_then(|mut writer| writer.write())
+        .map(drop)
+        .map_err(|e| e.to_string())
+}
+
+#[test]
+fn normalisation_translates_to_every_language() {
+    let shader = parse(NORMALIZE);
+    for entry in ["interleaved", "planar", "planar_any"] {
+        for channels in [1.0, 3.0, 4.0] {
+            for half in [0.0, 1.0] {
+                for plane in [1.0, 20.0, 527.0, 50_176.0, 16_777_216.0] {
+                    // Whole vectors of several planes are what `planar` is for; elsewhere it would divide by zero.
+                    if entry == "planar" && (channels == 1.0 || plane % (4.0 + 4.0 * half) != 0.0) {
+                        continue;
+                    }
+                    let mut constants = vec![("channels", channels), ("plane", plane), ("half", half)];
+                    for name in ["scale0", "scale1", "scale2", "scale3"] {
+                        constants.push((name, f64::from(1.0f32 / (255.0 * 0.229))));
+                    }
+                    for name in ["bias0", "bias1", "bias2", "bias3"] {
+                        constants.push((name, f64::from(-0.485f32 / 0.229)));
+                    }
+                    translate(&shader, entry, &constants);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn extreme_scales_translate() {
+    let shader = parse(NORMALIZE);
+    for extreme in [1e-33f32, -1e30, f32::MIN_POSITIVE, f32::MAX] {
+        let mut constants = vec![("channels", 1.0), ("plane", 4.0), ("half", 1.0)];
+        for name in ["scale0", "scale1", "scale2", "scale3", "bias0", "bias1", "bias2", "bias3"] {
+            constants.push((name, f64::from(extreme)));
+        }
+        translate(&shader, "interleaved", &constants);
+    }
+}
+
+#[test]
+fn fingerprints_translate_to_every_language() {
+    let shader = parse(FINGERPRINT);
+    for sample_bytes in [1.0, 1581.0, 150_528.0, f64::from(u32::MAX - 16)] {
+        for steps in [1.0, 16.0, 65_535.0] {
+            translate(&shader, "fingerprint", &[("sample_bytes", sample_bytes), ("steps", steps)]);
+        }
+    }
+}
