@@ -60,15 +60,13 @@ pub fn run(args: &RunArgs) -> Result<ExitCode> {
     }
 }
 
-fn load(loader: &mut AnyLoader, epochs: u32, mut saver: Option<&mut Saver>) -> Ending {
+fn load(loader: &mut AnyLoader, epochs: u32, saver: Option<&mut Saver>) -> Ending {
     let sample = loader.source().layout();
     let samples = samples_per_epoch(loader) * u64::from(epochs);
     let progress = Progress::new(samples, report::noun(sample), sample.byte_len() as u64);
     let start = Instant::now();
     let mut last = None;
-    let delivered = (0..epochs).try_fold(true, |complete, epoch| {
-        Ok(complete && one_epoch(loader, epoch, &mut last, saver.as_deref_mut(), &progress)?)
-    });
+    let delivered = all_epochs(loader, epochs, &mut last, saver, &progress);
     let delivered = delivered.and_then(|complete| finish(last.as_ref()).map(|()| complete));
     let elapsed = start.elapsed();
     let (interrupted, error) = match delivered {
@@ -76,6 +74,22 @@ fn load(loader: &mut AnyLoader, epochs: u32, mut saver: Option<&mut Saver>) -> E
         Err(error) => (false, Some(error)),
     };
     Ending { elapsed, interrupted, error }
+}
+
+/// Whether they were delivered whole; `last` is the last batch then.
+fn all_epochs(
+    loader: &mut AnyLoader,
+    epochs: u32,
+    last: &mut Option<AnyBatch>,
+    mut saver: Option<&mut Saver>,
+    progress: &Progress,
+) -> Result<bool> {
+    for epoch in 0..epochs {
+        if !one_epoch(loader, epoch, last, saver.as_deref_mut(), progress)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 /// Whether the epoch was delivered whole.
