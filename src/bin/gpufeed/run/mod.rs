@@ -32,7 +32,6 @@ struct Ending {
 
 /// Loads the samples, and tells what was done even if an error or Ctrl-C ended it early.
 pub fn run(args: &RunArgs) -> Result<ExitCode> {
-    interrupt::catch()?;
     let source = open_source(&args.data, &args.images)?;
     let options = args.options(args.feed.preprocess(source.layout())?);
     let device = fallback::open(&args.device)?;
@@ -44,25 +43,24 @@ pub fn run(args: &RunArgs) -> Result<ExitCode> {
         loader.source().len(),
         args.loading.batch_size
     );
+    // Until here Ctrl-C ends the command at once: nothing was measured yet.
+    interrupt::catch()?;
     let ending = load(&mut loader, args.loading.epochs, saver.as_mut());
     // What the device has finished last is counted when the loader looks for it.
     thread::sleep(SETTLE);
     let report = Report::new(&loader, args, &ending);
-    if args.json {
-        output::print_json(&report)?;
-    } else {
-        output::print(report.text())?;
+    let printed = if args.json { output::print_json(&report) } else { output::print(report.text()) };
+    // A reader of the report that has gone away does not make the run a success.
+    if let Some(error) = ending.error {
+        return Err(error);
     }
-    match ending.error {
-        Some(error) => Err(error),
-        None if ending.interrupted => Ok(ExitCode::from(interrupt::EXIT_CODE)),
-        None => Ok(ExitCode::SUCCESS),
-    }
+    printed?;
+    Ok(if ending.interrupted { ExitCode::from(interrupt::EXIT_CODE) } else { ExitCode::SUCCESS })
 }
 
 fn load(loader: &mut AnyLoader, epochs: u32, saver: Option<&mut Saver>) -> Ending {
     let sample = loader.source().layout();
-    let samples = samples_per_epoch(loader) * u64::from(epochs);
+    let samples = samples_per_epoch(loader).saturating_mul(epochs.into());
     let progress = Progress::new(samples, report::noun(sample), sample.byte_len() as u64);
     let start = Instant::now();
     let mut last = None;
