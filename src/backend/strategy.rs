@@ -54,6 +54,10 @@ strategies! {
     MappedRing = "mapped-ring", "a fixed ring of mapped buffers, mapped again on submit: the portable default";
     /// Workers write the buffer that the kernel reads (wgpu).
     DirectMap = "direct-map", "workers write the very buffer that the kernel reads, for unified memory and resizable BAR";
+    /// A fixed ring in page-locked memory of the host (wgpu on Vulkan).
+    SystemRing = "system-ring", "a fixed ring in page-locked memory of the host, also where wgpu's own staging is video memory (Vulkan)";
+    /// The source's own memory becomes buffers of the device (wgpu on Vulkan).
+    Imported = "imported", "the device reads the source's own memory: no slot, no copy by the CPU (Vulkan)";
 }
 
 impl Strategy {

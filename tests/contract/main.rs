@@ -56,6 +56,8 @@ mod vulkan {
     contract!(fresh_mapped, crate::device::vulkan, FreshMapped);
     contract!(mapped_ring, crate::device::vulkan, MappedRing);
     contract!(direct_map, crate::device::vulkan, DirectMap);
+    contract!(system_ring, crate::device::vulkan, SystemRing);
+    contract!(system_ring_on_an_applications_device, crate::device::vulkan_of_an_application, SystemRing);
     contract!(mapped_ring_on_an_applications_device, crate::device::vulkan_of_an_application, MappedRing);
 }
 

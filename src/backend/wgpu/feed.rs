@@ -37,7 +37,7 @@ impl Backend for WgpuBackend {
         check_limits(&self.device().limits(), spec)?;
         Ok(Footprint {
             staging: (spec.layout.slot_bytes() as u64).saturating_mul(spec.slots as u64),
-            device: device_bytes(spec),
+            device: device_bytes(spec, self.tuning()),
             outputs: output_bytes(spec).saturating_mul(spec.outputs as u64),
         })
     }

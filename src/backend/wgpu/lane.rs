@@ -8,6 +8,8 @@ use super::kernel::{Kernels, fingerprint_bytes};
 use super::mapped::Memory;
 use super::staging::{self, Staging};
 use super::tensor::WgpuTensor;
+use super::tuning::{SlotReads, Tuning};
+use super::vulkan::Keep;
 use crate::backend::{Feed, Footprint, Lane, LaneSpec, MemoryUse, Rejected, SubmissionId, Submitted, Wait};
 use crate::error::{DeviceError, OpenError};
 use crate::preprocess::Preprocess;
@@ -49,20 +51,24 @@ struct InFlight {
     index: wgpu::SubmissionIndex,
 }
 
-/// Reports a submission as finished, whether wgpu runs the callback or drops it.
-struct Done(SubmissionId, flume::Sender<SubmissionId>);
+/// Reports a submission as finished, whether wgpu runs the callback or drops it, and lets go of what it read.
+struct Done {
+    id: SubmissionId,
+    to: flume::Sender<SubmissionId>,
+    _keep: Option<Keep>,
+}
 
 impl Drop for Done {
     fn drop(&mut self) {
         // Without a receiver the lane is gone.
-        let _ = self.1.send(self.0);
+        let _ = self.to.send(self.id);
     }
 }
 
 impl WgpuLane {
     pub(super) fn new(backend: &WgpuBackend, spec: &LaneSpec, footprint: Footprint) -> Result<Self, OpenError> {
         let kernels = Kernels::new(backend.device(), spec)?;
-        let device_bytes = match device_bytes(spec) {
+        let device_bytes = match device_bytes(spec, backend.tuning()) {
             0 => None,
             bytes => Some(device_buffer(backend, "gpufeed batch on the device", bytes)?),
         };
@@ -152,7 +158,7 @@ impl WgpuLane {
         if let Some(bindings) = output.bindings(slot) {
             self.kernels.encode(&mut encoder, bindings, samples);
         }
-        let done = Done(id, self.done.0.clone());
+        let done = Done { id, to: self.done.0.clone(), _keep: self.staging.keep(slot) };
         encoder.on_submitted_work_done(move || drop(done));
         self.backend.queue().submit([encoder.finish()])
     }
@@ -212,11 +218,12 @@ impl WgpuLane {
 }
 
 /// Bytes of the buffer between staging and kernel.
-pub(super) fn device_bytes(spec: &LaneSpec) -> u64 {
+pub(super) fn device_bytes(spec: &LaneSpec, tuning: Tuning) -> u64 {
     use crate::backend::Strategy;
     let normalizes = matches!(spec.preprocess, Preprocess::Normalize(_));
     match spec.strategy {
         Strategy::DirectMap => 0,
+        Strategy::SystemRing if tuning.slots == SlotReads::InPlace => 0,
         // Its destination is settled before the tensor is.
         Strategy::WriteBufferWith => spec.layout.slot_bytes() as u64,
         _ if normalizes => spec.layout.slot_bytes() as u64,

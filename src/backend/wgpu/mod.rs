@@ -16,9 +16,12 @@ mod staging;
 mod tensor;
 #[cfg(test)]
 mod tests;
+mod tuning;
+mod vulkan;
 
 pub use adapters::{adapters, adapters_of};
-pub use device::WgpuBackend;
+pub use device::{WgpuBackend, open_device};
 pub use lane::WgpuLane;
 pub use requirements::{Requirements, requirements};
 pub use tensor::WgpuTensor;
+pub use tuning::{Gather, HostCache, SlotReads, Tuning};
