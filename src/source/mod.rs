@@ -3,6 +3,7 @@
 //! A [`Source`] is random access by index, and several threads read it at once. gpufeed brings sources for memory, `.npy`
 //! files and folders of images; anything else is a small `impl Source` (see the example `02-custom-source`).
 
+mod arena;
 #[cfg(feature = "images")]
 mod decode;
 #[cfg(feature = "images")]
@@ -22,6 +23,7 @@ use crate::error::SourceError;
 use crate::layout::SampleLayout;
 use crate::staging::SampleWriter;
 
+pub use arena::HostArena;
 #[cfg(feature = "images")]
 pub use decode::{ImageError, ImageProblem};
 #[cfg(feature = "images")]

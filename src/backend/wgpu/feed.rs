@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use super::device::WgpuBackend;
+use super::direct::Cut;
 use super::kernel::check_limits;
 use super::lane::{WgpuLane, device_bytes, output_bytes};
 use super::tensor::WgpuTensor;
@@ -35,11 +36,16 @@ impl Backend for WgpuBackend {
     fn footprint(&self, spec: &LaneSpec) -> Result<Footprint, OpenError> {
         self.supports(spec.strategy)?;
         check_limits(&self.device().limits(), spec)?;
-        Ok(Footprint {
-            staging: (spec.layout.slot_bytes() as u64).saturating_mul(spec.slots as u64),
-            device: device_bytes(spec, self.tuning()),
-            outputs: output_bytes(spec).saturating_mul(spec.outputs as u64),
-        })
+        let device = device_bytes(spec, self.tuning());
+        let (staging, device) = match spec.strategy {
+            Strategy::Imported => {
+                // The lists of samples are all that it writes.
+                let lists = Cut::new(self, spec)?.list_bytes(spec);
+                (0, if device == 0 { lists } else { device })
+            }
+            _ => ((spec.layout.slot_bytes() as u64).saturating_mul(spec.slots as u64), device),
+        };
+        Ok(Footprint { staging, device, outputs: output_bytes(spec).saturating_mul(spec.outputs as u64) })
     }
 
     fn open_lane(&self, spec: &LaneSpec) -> Result<WgpuLane, OpenError> {

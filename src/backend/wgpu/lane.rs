@@ -4,40 +4,44 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::device::WgpuBackend;
+use super::direct::Direct;
 use super::kernel::{Kernels, fingerprint_bytes};
 use super::mapped::Memory;
 use super::staging::{self, Staging};
 use super::tensor::WgpuTensor;
-use super::tuning::{SlotReads, Tuning};
+use super::tuning::{Gather, SlotReads, Tuning};
 use super::vulkan::Keep;
-use crate::backend::{Feed, Footprint, Lane, LaneSpec, MemoryUse, Rejected, SubmissionId, Submitted, Wait};
+use crate::backend::{Feed, Footprint, Lane, LaneSpec, MemoryUse, Rejected, Strategy, SubmissionId, Submitted, Wait};
 use crate::error::{DeviceError, OpenError};
 use crate::preprocess::Preprocess;
 use crate::staging::{Cancelled, Fill, FillState, Filled, Lent};
 
 /// Slots, device memory and kernels for one layout and one strategy.
 pub struct WgpuLane {
-    backend: WgpuBackend,
-    spec: LaneSpec,
-    kernels: Kernels,
+    pub(super) backend: WgpuBackend,
+    pub(super) spec: LaneSpec,
+    pub(super) kernels: Kernels,
     staging: Box<dyn Staging>,
     /// Where bytes are copied to for the kernels; none where they are read in place or are the tensor themselves.
     device_bytes: Option<wgpu::Buffer>,
-    slots: Vec<Slot>,
-    in_flight: VecDeque<InFlight>,
+    /// Of a strategy without slots: the imports that it reads.
+    pub(super) direct: Option<Direct>,
+    pub(super) slots: Vec<Slot>,
+    pub(super) in_flight: VecDeque<InFlight>,
     finished: Vec<SubmissionId>,
-    next_id: SubmissionId,
+    pub(super) next_id: SubmissionId,
     done: (flume::Sender<SubmissionId>, flume::Receiver<SubmissionId>),
     held: Footprint,
     allocations: u64,
 }
 
-struct Slot {
+/// A slot, or where a submission without one is counted.
+pub(super) struct Slot {
     state: Arc<FillState>,
-    stage: Stage,
+    pub(super) stage: Stage,
 }
 
-enum Stage {
+pub(super) enum Stage {
     Free,
     Filling(Lent<Memory>),
     InFlight,
@@ -45,14 +49,14 @@ enum Stage {
     Broken,
 }
 
-struct InFlight {
-    id: SubmissionId,
-    slot: Option<usize>,
-    index: wgpu::SubmissionIndex,
+pub(super) struct InFlight {
+    pub(super) id: SubmissionId,
+    pub(super) slot: Option<usize>,
+    pub(super) index: wgpu::SubmissionIndex,
 }
 
 /// Reports a submission as finished, whether wgpu runs the callback or drops it, and lets go of what it read.
-struct Done {
+pub(super) struct Done {
     id: SubmissionId,
     to: flume::Sender<SubmissionId>,
     _keep: Option<Keep>,
@@ -67,30 +71,38 @@ impl Drop for Done {
 
 impl WgpuLane {
     pub(super) fn new(backend: &WgpuBackend, spec: &LaneSpec, footprint: Footprint) -> Result<Self, OpenError> {
-        let kernels = Kernels::new(backend.device(), spec)?;
+        let direct = match spec.strategy {
+            Strategy::Imported => Some(Direct::new(backend, spec)?),
+            _ => None,
+        };
+        let gathers = direct.as_ref().is_some_and(|direct| direct.lists().is_some());
+        let kernels = if gathers { Kernels::none() } else { Kernels::new(backend.device(), spec)? };
         let device_bytes = match device_bytes(spec, backend.tuning()) {
             0 => None,
             bytes => Some(device_buffer(backend, "gpufeed batch on the device", bytes)?),
         };
         let staging = staging::make(backend, spec, device_bytes.as_ref())?;
+        let slots = direct.as_ref().map_or(spec.slots, Direct::submissions);
+        let allocations = direct.as_ref().map_or(spec.slots as u64, Direct::allocations);
         Ok(Self {
             backend: backend.clone(),
             kernels,
             staging,
-            slots: (0..spec.slots).map(|_| Slot { state: Arc::default(), stage: Stage::Free }).collect(),
+            slots: (0..slots).map(|_| Slot { state: Arc::default(), stage: Stage::Free }).collect(),
             in_flight: VecDeque::with_capacity(spec.slots + spec.outputs),
             finished: Vec::with_capacity(spec.slots + spec.outputs),
             next_id: 0,
             done: flume::unbounded(),
             held: Footprint { outputs: 0, ..footprint },
-            allocations: spec.slots as u64 + u64::from(device_bytes.is_some()),
+            allocations: allocations + u64::from(device_bytes.is_some()),
+            direct,
             device_bytes,
             spec: spec.clone(),
         })
     }
 
     /// Where the strategy copies a batch to.
-    fn copies_to<'a>(&'a self, output: &'a WgpuTensor) -> &'a wgpu::Buffer {
+    pub(super) fn copies_to<'a>(&'a self, output: &'a WgpuTensor) -> &'a wgpu::Buffer {
         match (&self.spec.preprocess, &self.device_bytes) {
             (Preprocess::Normalize(_), Some(buffer)) => buffer,
             _ => output.buffer(),
@@ -158,9 +170,14 @@ impl WgpuLane {
         if let Some(bindings) = output.bindings(slot) {
             self.kernels.encode(&mut encoder, bindings, samples);
         }
-        let done = Done { id, to: self.done.0.clone(), _keep: self.staging.keep(slot) };
+        let done = self.done(id, self.staging.keep(slot));
         encoder.on_submitted_work_done(move || drop(done));
         self.backend.queue().submit([encoder.finish()])
+    }
+
+    /// What a submission's end is reported by.
+    pub(super) fn done(&self, id: SubmissionId, keep: Option<Keep>) -> Done {
+        Done { id, to: self.done.0.clone(), _keep: keep }
     }
 
     fn recover(&mut self, slot: usize, error: &DeviceError) -> Stage {
@@ -219,10 +236,10 @@ impl WgpuLane {
 
 /// Bytes of the buffer between staging and kernel.
 pub(super) fn device_bytes(spec: &LaneSpec, tuning: Tuning) -> u64 {
-    use crate::backend::Strategy;
     let normalizes = matches!(spec.preprocess, Preprocess::Normalize(_));
     match spec.strategy {
         Strategy::DirectMap => 0,
+        Strategy::Imported if tuning.gather == Gather::Kernel => 0,
         Strategy::SystemRing if tuning.slots == SlotReads::InPlace => 0,
         // Its destination is settled before the tensor is.
         Strategy::WriteBufferWith => spec.layout.slot_bytes() as u64,
@@ -238,10 +255,17 @@ pub(super) fn output_bytes(spec: &LaneSpec) -> u64 {
     tensor.map_or(u64::MAX, |bytes| (bytes as u64).saturating_add(sums))
 }
 
+/// Zeroed, so that wgpu does not clear it later, over what it did not see being copied there.
 fn device_buffer(backend: &WgpuBackend, label: &str, size: u64) -> Result<wgpu::Buffer, DeviceError> {
     let usage = wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_DST | wgpu::BufferUsages::COPY_SRC;
     let desc = wgpu::BufferDescriptor { label: Some(label), size, usage, mapped_at_creation: false };
-    backend.allocate(label, size, || backend.device().create_buffer(&desc))
+    backend.allocate(label, size, || {
+        let buffer = backend.device().create_buffer(&desc);
+        let mut encoder = backend.device().create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
+        encoder.clear_buffer(&buffer, 0, None);
+        backend.queue().submit([encoder.finish()]);
+        buffer
+    })
 }
 
 impl Lane for WgpuLane {
@@ -262,23 +286,29 @@ impl Lane for WgpuLane {
             ([], Some(device_bytes)) => std::slice::from_ref(device_bytes),
             (slots, _) => slots,
         };
-        let bindings = self.backend.scope(|| {
-            let bind = |source| self.kernels.bind(self.backend.device(), source, &buffer, fingerprints.as_ref());
-            sources.iter().map(bind).collect()
+        let (device, sums_buffer) = (self.backend.device(), fingerprints.as_ref());
+        let lists = self.direct.as_ref().and_then(Direct::lists);
+        let (bindings, gather) = self.backend.scope(|| {
+            let bind = |source| self.kernels.bind(device, source, &buffer, sums_buffer);
+            let gather = lists.map(|lists| lists.kernels.bind_output(device, &buffer, sums_buffer));
+            (sources.iter().map(bind).collect(), gather)
         })?;
         self.held.outputs += output_bytes(spec);
         self.allocations += 1 + u64::from(fingerprints.is_some());
-        Ok(WgpuTensor::new(self.backend.clone(), buffer, fingerprints, bindings))
+        Ok(WgpuTensor::new(self.backend.clone(), buffer, fingerprints, bindings, gather))
     }
 
     fn begin(&mut self) -> Result<Option<Fill>, DeviceError> {
+        self.backend.lost_flag().get().map_or(Ok(()), Err)?;
+        if self.direct.is_some() {
+            return Ok(None);
+        }
         let Some(number) = self.slots.iter().position(|slot| matches!(slot.stage, Stage::Free)) else {
             // With every slot broken none will ever come back.
             let broken = self.slots.iter().all(|slot| matches!(slot.stage, Stage::Broken));
             let message = || "no slot is left that can be used".to_owned();
             return if broken { Err(DeviceError::Lost { reason: message() }) } else { Ok(None) };
         };
-        self.backend.lost_flag().get().map_or(Ok(()), Err)?;
         let memory = match self.staging.begin(number) {
             Ok(memory) => memory,
             Err(error) => return Err(self.backend.check().err().unwrap_or(error)),
@@ -304,10 +334,7 @@ impl Lane for WgpuLane {
     ) -> Result<Submitted<WgpuTensor>, Rejected<WgpuTensor>> {
         let submitted = match feed {
             Feed::Staged(filled) => self.try_submit(&filled, samples, &output),
-            Feed::Direct(_) => {
-                let message = format!("strategy `{}` is fed through slots", self.spec.strategy);
-                Err(DeviceError::Refused { message })
-            }
+            Feed::Direct(offsets) => self.submit_direct(offsets, samples, &output),
         };
         match submitted {
             Ok(id) => Ok(Submitted { id, tensor: output }),

@@ -5,6 +5,7 @@
 
 mod adapters;
 mod device;
+mod direct;
 mod feed;
 mod health;
 mod kernel;

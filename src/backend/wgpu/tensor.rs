@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::device::WgpuBackend;
-use super::kernel::{Bindings, fingerprint_bytes};
+use super::kernel::{Bindings, GatherOutput, fingerprint_bytes};
 use crate::backend::Tensor;
 use crate::error::DeviceError;
 use crate::preprocess::{Fingerprint, TensorDesc};
@@ -20,6 +20,8 @@ struct Inner {
     fingerprints: Option<wgpu::Buffer>,
     /// One for each buffer that kernels may read: the lane's own, or every slot.
     bindings: Vec<Bindings>,
+    /// Of a lane whose kernels gather.
+    gather: Option<GatherOutput>,
 }
 
 impl WgpuTensor {
@@ -28,8 +30,9 @@ impl WgpuTensor {
         buffer: wgpu::Buffer,
         fingerprints: Option<wgpu::Buffer>,
         bindings: Vec<Bindings>,
+        gather: Option<GatherOutput>,
     ) -> Self {
-        Self(Arc::new(Inner { backend, buffer, fingerprints, bindings }))
+        Self(Arc::new(Inner { backend, buffer, fingerprints, bindings, gather }))
     }
 
     /// The buffer, with usages `STORAGE`, `COPY_SRC` and `COPY_DST`. Its first [`TensorDesc::byte_len`] bytes are the tensor; the rest
@@ -45,6 +48,11 @@ impl WgpuTensor {
             [shared] => Some(shared),
             each => each.get(slot),
         }
+    }
+
+    /// What a kernel that gathers writes.
+    pub(super) fn gather(&self) -> Option<&GatherOutput> {
+        self.0.gather.as_ref()
     }
 
     /// Copies `bytes` bytes of a buffer to the CPU.

@@ -2,6 +2,7 @@
 
 mod belt;
 mod fresh;
+mod none;
 mod queue;
 mod ring;
 mod system;
@@ -71,6 +72,7 @@ pub(super) fn make(
         (Strategy::FreshMapped, _) => Box::new(fresh::Fresh::new(backend, slots, bytes)),
         (Strategy::MappedRing, _) => Box::new(ring::Ring::mapped(backend, slots, bytes)?),
         (Strategy::DirectMap, _) => Box::new(ring::Ring::in_place(backend, slots, bytes, spec)?),
+        (Strategy::Imported, _) => Box::new(none::NoSlots),
         (Strategy::SystemRing, _) => Box::new(system::System::new(backend, spec)?),
         (strategy, _) => {
             let reason = "it is not one of the wgpu backend's".to_owned();

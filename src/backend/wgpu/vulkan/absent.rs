@@ -71,7 +71,6 @@ impl Writable {
 /// Never there.
 pub(in super::super) struct Import {
     pub buffer: wgpu::Buffer,
-    pub lead: u64,
     never: Infallible,
 }
 

@@ -87,8 +87,6 @@ impl Writable {
 pub(in super::super) struct Import {
     /// For bind groups. Its handle is not wgpu's to destroy.
     pub buffer: wgpu::Buffer,
-    /// Bytes of the buffer before the range that was asked for: imports start at aligned addresses.
-    pub lead: u64,
     owned: Arc<Owned>,
 }
 
@@ -246,7 +244,7 @@ pub(in super::super) fn import(
     backend.check()?;
     let no = |reason: &str| ImportError::Refused(reason.to_owned());
     let limits = import_limits(backend.device()).ok_or_else(|| no("the device imports no memory"))?;
-    let (first, bytes, lead) = pages(memory.as_ref(), &range, limits.align)?;
+    let (first, bytes) = pages(memory.as_ref(), &range, limits.align)?;
     let fail = |result: vk::Result| match result {
         vk::Result::ERROR_INVALID_EXTERNAL_HANDLE => {
             no("the driver does not import this memory (mapped files are refused by some)")
@@ -273,15 +271,15 @@ pub(in super::super) fn import(
         vk::MemoryAllocateInfo::default().allocation_size(bytes).memory_type_index(ty.index).push_next(&mut pointer);
     allocate(&mut owned, &info).map_err(fail)?;
     let buffer = wrap(backend, LABEL, bytes, usage, &owned)?;
-    Ok(Import { buffer, lead, owned: Arc::new(owned) })
+    Ok(Import { buffer, owned: Arc::new(owned) })
 }
 
-/// The whole pages that hold a range: their address, their bytes, and how many of them are before the range.
+/// The whole pages that hold a range: their address and bytes.
 fn pages(
     memory: &dyn StableHostMemory,
     range: &Range<usize>,
     align: usize,
-) -> Result<(*mut std::ffi::c_void, u64, u64), ImportError> {
+) -> Result<(*mut std::ffi::c_void, u64), ImportError> {
     let no = |reason: &str| ImportError::Refused(reason.to_owned());
     if range.start >= range.end || range.end > memory.len() {
         return Err(no("there are no such bytes"));
@@ -294,7 +292,7 @@ fn pages(
     if align > PAGE && (start, padded) != (first, end) {
         return Err(no("its address or size is not aligned as the driver needs it"));
     }
-    Ok((base.with_addr(start).cast(), (padded - start) as u64, (first - start) as u64))
+    Ok((base.with_addr(start).cast(), (padded - start) as u64))
 }
 
 /// The memory types that a pointer can be imported as.
