@@ -82,6 +82,7 @@ impl<B: Backend> Loader<B> {
             outputs: options.outputs,
             fingerprints: options.fingerprints,
             memory: None,
+            timing: false,
         };
         let footprint = backend.footprint(&spec)?;
         footprint.within(options.byte_budget)?;

@@ -58,6 +58,7 @@ fn spec(sample: SampleLayout, preprocess: Preprocess, memory: Arc<dyn StableHost
         outputs: 4,
         fingerprints: false,
         memory: Some(memory),
+        timing: false,
     }
 }
 
@@ -316,4 +317,15 @@ pub fn a_device_may_be_destroyed_while_it_reads<B: TestDevice>(backend: &B, _: S
     drop(lane);
     // Nothing is asserted of when: it is let go once the device has ended what it began.
     drop((rejected, tensors, gone));
+}
+
+pub fn the_devices_own_times_are_those_of_its_batches<B: TestDevice>(backend: &B, _: Strategy) {
+    let memory = arena(30_000);
+    let image = SampleLayout::image(10, 10, 3).expect("a valid layout");
+    let spec = LaneSpec { timing: true, ..spec(image, Normalize::imagenet().into(), memory) };
+    let mut lane = backend.open_lane(&spec).expect("the lane opens");
+    each(&mut lane, &spec, &shuffled(4 * BATCH, 0, 300, 1), |_, _| ());
+    if let Some(times) = lane.gpu_times() {
+        assert!(times.batches == 4 && times.kernel_s > 0.0 && times.copy_s >= 0.0, "{times:?}");
+    }
 }

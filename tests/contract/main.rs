@@ -22,7 +22,8 @@ macro_rules! contract {
             contract!(@tests $open, $strategy;
                 lanes: bytes_arrive_as_they_were_written, several_batches_are_in_flight_at_once,
                     a_slot_is_not_reused_before_the_device_has_read_it, a_half_filled_slot_is_never_sent,
-                    what_is_refused_comes_back, an_output_that_fails_does_not_take_the_slot_along;
+                    what_is_refused_comes_back, an_output_that_fails_does_not_take_the_slot_along,
+                    the_devices_own_times_are_those_of_its_batches;
                 loaders: shapes_of_every_kind_arrive_whole, normalised_images_are_within_the_bound,
                     fingerprints_are_those_of_the_delivered_bytes, batches_do_not_depend_on_workers_or_slots,
                     a_batch_outlives_its_loader, a_batch_may_be_dropped_on_another_thread,
@@ -65,7 +66,7 @@ macro_rules! direct {
                     many_shuffled_batches_are_in_flight_at_once, what_cannot_be_read_is_refused,
                     an_output_that_fails_costs_its_batch_only, memory_that_holds_no_sample_is_refused,
                     memory_is_let_go_after_its_last_use, a_lane_may_be_dropped_with_batches_in_flight,
-                    a_device_may_be_destroyed_while_it_reads;
+                    a_device_may_be_destroyed_while_it_reads, the_devices_own_times_are_those_of_its_batches;
             );
         }
     };

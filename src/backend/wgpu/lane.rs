@@ -9,9 +9,12 @@ use super::kernel::{Kernels, fingerprint_bytes};
 use super::mapped::Memory;
 use super::staging::{self, Staging};
 use super::tensor::WgpuTensor;
+use super::timing::Timing;
 use super::tuning::{Gather, SlotReads, Tuning};
 use super::vulkan::Keep;
-use crate::backend::{Feed, Footprint, Lane, LaneSpec, MemoryUse, Rejected, Strategy, SubmissionId, Submitted, Wait};
+use crate::backend::{
+    Feed, Footprint, GpuTimes, Lane, LaneSpec, MemoryUse, Rejected, Strategy, SubmissionId, Submitted, Wait,
+};
 use crate::error::{DeviceError, OpenError};
 use crate::preprocess::Preprocess;
 use crate::staging::{Cancelled, Fill, FillState, Filled, Lent};
@@ -31,6 +34,7 @@ pub struct WgpuLane {
     finished: Vec<SubmissionId>,
     pub(super) next_id: SubmissionId,
     done: (flume::Sender<SubmissionId>, flume::Receiver<SubmissionId>),
+    pub(super) timing: Option<Timing>,
     held: Footprint,
     allocations: u64,
 }
@@ -96,6 +100,7 @@ impl WgpuLane {
             held: Footprint { outputs: 0, ..footprint },
             allocations: allocations + u64::from(device_bytes.is_some()),
             direct,
+            timing: if spec.timing { Timing::new(backend, spec.slots + spec.outputs)? } else { None },
             device_bytes,
             spec: spec.clone(),
         })
@@ -166,9 +171,16 @@ impl WgpuLane {
         let mut encoder = self.backend.device().create_command_encoder(&desc);
         let to = self.copies_to(output).clone();
         let bytes = self.spec.layout.copy_bytes(samples) as u64;
+        let timed = self.timing.as_ref().map(|timing| (timing, timing.start(&mut encoder)));
         self.staging.record(slot, memory, &mut encoder, &to, bytes);
+        if let Some((timing, set)) = timed {
+            timing.copied(set, &mut encoder);
+        }
         if let Some(bindings) = output.bindings(slot) {
             self.kernels.encode(&mut encoder, bindings, samples);
+        }
+        if let Some((timing, set)) = timed {
+            timing.end(set, &mut encoder);
         }
         let done = self.done(id, self.staging.keep(slot));
         encoder.on_submitted_work_done(move || drop(done));
@@ -353,6 +365,10 @@ impl Lane for WgpuLane {
 
     fn in_flight(&self) -> usize {
         self.in_flight.len() + self.finished.len()
+    }
+
+    fn gpu_times(&mut self) -> Option<GpuTimes> {
+        self.timing.as_mut()?.times(&self.backend)
     }
 
     fn memory(&self) -> MemoryUse {

@@ -17,6 +17,7 @@ mod staging;
 mod tensor;
 #[cfg(test)]
 mod tests;
+mod timing;
 mod tuning;
 mod vulkan;
 

@@ -47,20 +47,29 @@ impl WgpuLane {
             return Err(DeviceError::Refused { message: "there is no memory to read".to_owned() });
         };
         let keep = direct.keeps[slot].clone();
-        let mut encoder = new_encoder(self.backend.device());
-        let mut before = None;
+        let device = self.backend.device();
+        let (mut first, mut encoder) = (new_encoder(device), new_encoder(device));
+        let timed = self.timing.as_ref().map(|timing| (timing, timing.start(&mut first)));
+        if let Some((timing, set)) = timed {
+            timing.copied(set, &mut encoder);
+        }
+        let mut copies = None;
         if let (Way::Kernel(lists), Some(output)) = (&mut direct.way, output.gather()) {
             lists.record(slot, &direct.found, &mut encoder, output);
         } else {
-            before = Some(record_copies(self.backend.device(), direct, &to, self.spec.layout.sample().byte_len())?);
+            copies = Some(record_copies(device, direct, &mut first, &to, self.spec.layout.sample().byte_len())?);
             if let Some(bindings) = output.bindings(0) {
                 self.kernels.encode(&mut encoder, bindings, samples);
             }
         }
+        if let Some((timing, set)) = timed {
+            timing.end(set, &mut encoder);
+        }
         let done = self.done(id, Some(keep));
         encoder.on_submitted_work_done(move || drop(done));
-        let commands = before.into_iter().flatten().chain([encoder.finish()]);
-        Ok(self.backend.queue().submit(commands))
+        // Nothing is in the first one where a kernel gathers and nobody measures.
+        let first = (copies.is_some() || self.timing.is_some()).then(|| first.finish());
+        Ok(self.backend.queue().submit(first.into_iter().chain(copies).chain([encoder.finish()])))
     }
 }
 
@@ -70,15 +79,15 @@ fn new_encoder(device: &wgpu::Device) -> wgpu::CommandEncoder {
 
 /// Records one copy of all samples an import.
 ///
-/// wgpu does not see the copies, and does not mix them with its own commands. It is told of the destination's use in a command buffer
-/// before theirs, so that what ran before has ended and what follows waits; and it keeps the destination.
+/// wgpu does not see the copies, and does not mix them with its own commands. It is told of the destination's use in `order`, a command
+/// buffer before theirs, so that what ran before has ended and what follows waits; and it keeps the destination.
 fn record_copies(
     device: &wgpu::Device,
     direct: &mut Direct,
+    order: &mut wgpu::CommandEncoder,
     to: &wgpu::Buffer,
     bytes: usize,
-) -> Result<[wgpu::CommandBuffer; 2], DeviceError> {
-    let mut order = new_encoder(device);
+) -> Result<wgpu::CommandBuffer, DeviceError> {
     let used = wgpu::BufferTransition { buffer: to, state: wgpu::BufferUses::COPY_DST };
     order.transition_resources([used].into_iter(), std::iter::empty());
     let mut copies = new_encoder(device);
@@ -90,7 +99,7 @@ fn record_copies(
             }
         }
     }
-    Ok([order.finish(), copies.finish()])
+    Ok(copies.finish())
 }
 
 /// Lists the samples by import.

@@ -136,7 +136,7 @@ impl GatherKernels {
         } else {
             None
         };
-        let runs = segments.iter().map(|segment| segment.samples.clone()).chain([0..batch]);
+        let runs = segments.iter().map(|segment| segment.samples.clone()).chain(std::iter::once(0..batch));
         let records = runs.map(|samples| [samples.start as u64, samples.len() as u64]);
         Ok(Self {
             tensor: Program::new(device, TENSOR, choice.entry, &choice.constants(spec), &GROUPS)?,

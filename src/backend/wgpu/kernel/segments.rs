@@ -180,6 +180,7 @@ mod tests {
             outputs: 1,
             fingerprints: true,
             memory: None,
+            timing: false,
         }
     }
 

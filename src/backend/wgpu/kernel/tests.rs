@@ -34,6 +34,7 @@ fn lane(sample: SampleLayout, batch: usize, preprocess: Preprocess) -> LaneSpec 
         outputs: 1,
         fingerprints: true,
         memory: None,
+        timing: false,
     }
 }
 

@@ -367,8 +367,10 @@ pub(in super::super) fn record_copy(
     }
     let record = |encoder: Option<&mut wgpu::hal::vulkan::CommandEncoder>| {
         let Some(encoder) = encoder else { return false };
-        // SAFETY: the encoder is recording, which `as_hal_mut` began, and the handles are not destroyed.
-        let (commands, target) = unsafe { (encoder.raw_handle(), target.raw_handle()) };
+        // SAFETY: the encoder is recording, which `as_hal_mut` began, and its handle is only recorded into.
+        let commands = unsafe { encoder.raw_handle() };
+        // SAFETY: the handle is not destroyed.
+        let target = unsafe { target.raw_handle() };
         // SAFETY: both buffers exist, and the regions lie within them, as was checked above.
         unsafe { from.owned.raw.cmd_copy_buffer(commands, from.owned.buffer, target, regions) };
         true
