@@ -4,10 +4,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use super::buffers::{device_bytes, output_bytes};
 use super::device::WgpuBackend;
 use super::direct::Cut;
 use super::kernel::check_limits;
-use super::lane::{WgpuLane, device_bytes, output_bytes};
+use super::lane::WgpuLane;
 use super::tensor::WgpuTensor;
 use super::vulkan::{self, Keep, Place};
 use crate::backend::{AdapterInfo, Backend, Footprint, LaneSpec, Strategy};

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use super::buffers::{device_buffer, device_bytes, output_bytes};
 use super::device::WgpuBackend;
 use super::direct::Direct;
 use super::kernel::{Kernels, fingerprint_bytes};
@@ -10,21 +11,20 @@ use super::mapped::Memory;
 use super::staging::{self, Staging};
 use super::tensor::WgpuTensor;
 use super::timing::Timing;
-use super::tuning::{Gather, SlotReads, Tuning};
 use super::vulkan::Keep;
 use crate::backend::{
     Feed, Footprint, GpuTimes, Lane, LaneSpec, MemoryUse, Rejected, Strategy, SubmissionId, Submitted, Wait,
 };
 use crate::error::{DeviceError, OpenError};
 use crate::preprocess::Preprocess;
-use crate::staging::{Cancelled, Fill, FillState, Filled, Lent};
+use crate::staging::{Cancelled, Fill, FillState, Lent};
 
 /// Slots, device memory and kernels for one layout and one strategy.
 pub struct WgpuLane {
     pub(super) backend: WgpuBackend,
     pub(super) spec: LaneSpec,
     pub(super) kernels: Kernels,
-    staging: Box<dyn Staging>,
+    pub(super) staging: Box<dyn Staging>,
     /// Where bytes are copied to for the kernels; none where they are read in place or are the tensor themselves.
     device_bytes: Option<wgpu::Buffer>,
     /// Of a strategy without slots: the imports that it reads.
@@ -114,95 +114,9 @@ impl WgpuLane {
         }
     }
 
-    /// Takes the memory of a filled slot, if it holds all that is to be sent.
-    fn take(&mut self, filled: &Filled, samples: usize) -> Result<Memory, DeviceError> {
-        let slot = filled.slot();
-        let stage = std::mem::replace(&mut self.slots[slot].stage, Stage::Free);
-        let Stage::Filling(lent) = stage else {
-            self.slots[slot].stage = stage;
-            return Err(DeviceError::Refused { message: format!("slot {slot} was not being filled") });
-        };
-        let memory = lent.filled(filled);
-        let needed = self.spec.layout.payload(samples);
-        if samples == 0 || samples > self.spec.layout.batch_size() || filled.bytes() < needed {
-            self.staging.cancel(slot, memory);
-            let message = format!("{} bytes are filled and {samples} samples need {needed}", filled.bytes());
-            return Err(DeviceError::Refused { message });
-        }
-        Ok(memory)
-    }
-
-    fn try_submit(
-        &mut self,
-        filled: &Filled,
-        samples: usize,
-        output: &WgpuTensor,
-    ) -> Result<SubmissionId, DeviceError> {
-        let slot = filled.slot();
-        let memory = self.take(filled, samples)?;
-        let (id, backend) = (self.next_id, self.backend.clone());
-        match backend.scope(|| self.record(id, slot, memory, samples, output)) {
-            Ok(index) => {
-                self.next_id += 1;
-                let frees = self.staging.frees_on_submit();
-                self.slots[slot].stage = if frees { Stage::Free } else { Stage::InFlight };
-                self.in_flight.push_back(InFlight { id, slot: (!frees).then_some(slot), index });
-                Ok(id)
-            }
-            Err(error) => {
-                // A number that was used must not be reported for the next submission.
-                self.next_id += 1;
-                self.slots[slot].stage = self.recover(slot, &error);
-                Err(error)
-            }
-        }
-    }
-
-    /// Records copy and kernels and submits them.
-    fn record(
-        &mut self,
-        id: SubmissionId,
-        slot: usize,
-        memory: Memory,
-        samples: usize,
-        output: &WgpuTensor,
-    ) -> wgpu::SubmissionIndex {
-        let desc = wgpu::CommandEncoderDescriptor { label: Some("gpufeed batch") };
-        let mut encoder = self.backend.device().create_command_encoder(&desc);
-        let to = self.copies_to(output).clone();
-        let bytes = self.spec.layout.copy_bytes(samples) as u64;
-        let timed = self.timing.as_ref().map(|timing| (timing, timing.start(&mut encoder)));
-        self.staging.record(slot, memory, &mut encoder, &to, bytes);
-        if let Some((timing, set)) = timed {
-            timing.copied(set, &mut encoder);
-        }
-        if let Some(bindings) = output.bindings(slot) {
-            self.kernels.encode(&mut encoder, bindings, samples);
-        }
-        if let Some((timing, set)) = timed {
-            timing.end(set, &mut encoder);
-        }
-        let done = self.done(id, self.staging.keep(slot));
-        encoder.on_submitted_work_done(move || drop(done));
-        self.backend.queue().submit([encoder.finish()])
-    }
-
     /// What a submission's end is reported by.
     pub(super) fn done(&self, id: SubmissionId, keep: Option<Keep>) -> Done {
         Done { id, to: self.done.0.clone(), _keep: keep }
-    }
-
-    fn recover(&mut self, slot: usize, error: &DeviceError) -> Stage {
-        if matches!(error, DeviceError::Lost { .. }) {
-            return Stage::Broken;
-        }
-        match self.staging.recover(slot) {
-            Ok(()) => Stage::Free,
-            Err(error) => {
-                log::error!("slot {slot} is lost: its submission failed, and it cannot be used again: {error}");
-                Stage::Broken
-            }
-        }
     }
 
     /// Notes the submissions whose callbacks have run. Those of failed submissions are not in flight.
@@ -244,40 +158,6 @@ impl WgpuLane {
     fn give_up(&mut self) {
         self.finished.extend(self.in_flight.drain(..).map(|submission| submission.id));
     }
-}
-
-/// Bytes of the buffer between staging and kernel.
-pub(super) fn device_bytes(spec: &LaneSpec, tuning: Tuning) -> u64 {
-    let normalizes = matches!(spec.preprocess, Preprocess::Normalize(_));
-    match spec.strategy {
-        Strategy::DirectMap => 0,
-        Strategy::Imported if tuning.gather == Gather::Kernel => 0,
-        Strategy::SystemRing if tuning.slots == SlotReads::InPlace => 0,
-        // Its destination is settled before the tensor is.
-        Strategy::WriteBufferWith => spec.layout.slot_bytes() as u64,
-        _ if normalizes => spec.layout.slot_bytes() as u64,
-        _ => 0,
-    }
-}
-
-/// Bytes of one output: the tensor, and the fingerprints.
-pub(super) fn output_bytes(spec: &LaneSpec) -> u64 {
-    let tensor = spec.preprocess.tensor(&spec.layout, spec.layout.batch_size()).buffer_bytes();
-    let sums = if spec.fingerprints { fingerprint_bytes(spec.layout.batch_size()) } else { 0 };
-    tensor.map_or(u64::MAX, |bytes| (bytes as u64).saturating_add(sums))
-}
-
-/// Zeroed, so that wgpu does not clear it later, over what it did not see being copied there.
-fn device_buffer(backend: &WgpuBackend, label: &str, size: u64) -> Result<wgpu::Buffer, DeviceError> {
-    let usage = wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_DST | wgpu::BufferUsages::COPY_SRC;
-    let desc = wgpu::BufferDescriptor { label: Some(label), size, usage, mapped_at_creation: false };
-    backend.allocate(label, size, || {
-        let buffer = backend.device().create_buffer(&desc);
-        let mut encoder = backend.device().create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
-        encoder.clear_buffer(&buffer, 0, None);
-        backend.queue().submit([encoder.finish()]);
-        buffer
-    })
 }
 
 impl Lane for WgpuLane {

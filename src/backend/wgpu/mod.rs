@@ -1,9 +1,11 @@
 //! Vulkan, Metal, DX12 and GL, through wgpu.
 //!
 //! [`adapters`] lists what there is without opening anything. [`WgpuBackend::open`] opens a device by text,
-//! [`WgpuBackend::from_device`] takes an application's own: create it with [`requirements`].
+//! [`WgpuBackend::from_device`] takes an application's own: create it with [`requirements`] and [`open_device`]. [`Tuning`] chooses among
+//! ways that lead to the same bytes.
 
 mod adapters;
+mod buffers;
 mod device;
 mod direct;
 mod feed;
@@ -14,6 +16,7 @@ mod mapped;
 mod memory;
 mod requirements;
 mod staging;
+mod submit;
 mod tensor;
 #[cfg(test)]
 mod tests;
