@@ -176,7 +176,7 @@ pub trait Lane: Send + 'static {
     /// [`DeviceError::OutOfMemory`] or [`DeviceError::Lost`]; nothing stays allocated.
     fn output(&mut self) -> Result<Self::Tensor, DeviceError>;
 
-    /// Takes a slot to fill, or `None` if none is free.
+    /// Takes a slot to fill, or `None` if none is free. A strategy that reads memory directly has none at all.
     ///
     /// # Errors
     /// The device's error; no slot is taken then.

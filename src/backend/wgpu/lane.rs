@@ -240,6 +240,9 @@ impl Lane for WgpuLane {
             self.give_up();
         }
         finished.append(&mut self.finished);
+        if let Some(timing) = &mut self.timing {
+            timing.collect(&self.backend);
+        }
         result
     }
 
@@ -248,7 +251,9 @@ impl Lane for WgpuLane {
     }
 
     fn gpu_times(&mut self) -> Option<GpuTimes> {
-        self.timing.as_mut()?.times(&self.backend)
+        let timing = self.timing.as_mut()?;
+        timing.collect(&self.backend);
+        timing.times()
     }
 
     fn memory(&self) -> MemoryUse {

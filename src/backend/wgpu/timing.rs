@@ -77,8 +77,13 @@ impl Timing {
         encoder.map_buffer_on_submit(read, wgpu::MapMode::Read, .., move |_| state.store(ARRIVED, Ordering::Release));
     }
 
-    /// What was measured so far; `None` where the device tells nonsense.
-    pub(super) fn times(&mut self, backend: &WgpuBackend) -> Option<GpuTimes> {
+    /// What was collected so far; `None` where the device tells nonsense.
+    pub(super) fn times(&self) -> Option<GpuTimes> {
+        self.times
+    }
+
+    /// Reads the marks that have arrived.
+    pub(super) fn collect(&mut self, backend: &WgpuBackend) {
         for set in self.sets.iter().filter(|set| set.state.load(Ordering::Acquire) == ARRIVED) {
             let Some(marks) = set.take(backend) else { continue };
             let measured = seconds(marks, self.tick);
@@ -88,7 +93,6 @@ impl Timing {
                 batches: sum.batches + 1,
             });
         }
-        self.times
     }
 }
 
