@@ -9,6 +9,8 @@ pub mod preprocess;
 pub mod source;
 pub mod staging;
 
+#[cfg(feature = "cuda")]
+pub use ::cudarc;
 #[cfg(feature = "wgpu")]
 pub use ::wgpu;
 pub use any::{AnyBackend, AnyBatch, AnyEpoch, AnyLoader, devices, open};

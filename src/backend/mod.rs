@@ -39,6 +39,8 @@
 //! *Staged*: workers fill slots. *Direct*: the device reads the source's own memory ([`StableHostMemory`]) through
 //! [`Feed::Direct`], and there is no slot. *Pushed*: an application's frames go through the same slots as staged samples.
 
+#[cfg(feature = "cuda")]
+pub mod cuda;
 mod footprint;
 pub mod host;
 mod info;

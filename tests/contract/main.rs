@@ -65,3 +65,12 @@ mod gl {
     contract!(fresh_mapped, crate::device::gl, FreshMapped);
     contract!(mapped_ring, crate::device::gl, MappedRing);
 }
+
+#[cfg(feature = "cuda")]
+mod cuda {
+    contract!(pageable, crate::device::cuda, Pageable);
+    contract!(pin_per_batch, crate::device::cuda, PinPerBatch);
+    contract!(pinned_ring, crate::device::cuda, PinnedRing);
+    contract!(pinned_write_combined, crate::device::cuda, PinnedWriteCombined);
+    contract!(pinned_ring_in_an_applications_context, crate::device::cuda_of_an_application, PinnedRing);
+}

@@ -1,0 +1,67 @@
+//! Memory to load a data set into.
+
+#![allow(unsafe_code)]
+
+use std::ptr::NonNull;
+
+use crate::backend::StableHostMemory;
+use crate::error::DeviceError;
+use crate::staging::{HostMemory, SlotMemory};
+
+/// Page-aligned host memory that is filled once and then read by devices.
+#[derive(Debug)]
+pub struct HostArena {
+    memory: HostMemory,
+    base: NonNull<u8>,
+    len: usize,
+}
+
+// SAFETY: the allocation is owned, and nobody writes it once the arena is made.
+unsafe impl Send for HostArena {}
+// SAFETY: as above: shared access only reads.
+unsafe impl Sync for HostArena {}
+
+impl HostArena {
+    /// Allocates `bytes` bytes, zeroed, and lets `fill` write them.
+    ///
+    /// # Errors
+    /// [`DeviceError::OutOfMemory`] where the host has no such memory.
+    pub fn new(bytes: usize, fill: impl FnOnce(&mut [u8])) -> Result<Self, DeviceError> {
+        // Whole pages, so that what is locked with it is nobody else's.
+        let mut memory = HostMemory::new(bytes.max(1).next_multiple_of(4096))?;
+        let base = memory.base();
+        // SAFETY: the allocation is zeroed, at least this long, and borrowed by nobody else until `fill` returns.
+        fill(unsafe { std::slice::from_raw_parts_mut(base.as_ptr(), bytes) });
+        Ok(Self { memory, base, len: bytes })
+    }
+
+    /// The bytes.
+    #[must_use]
+    pub fn bytes(&self) -> &[u8] {
+        &self.memory[..self.len]
+    }
+}
+
+// SAFETY: the allocation stays where it is until the arena is dropped, and is only read.
+unsafe impl StableHostMemory for HostArena {
+    fn address(&self) -> NonNull<u8> {
+        self.base
+    }
+
+    fn len(&self) -> usize {
+        self.len
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_arena_is_page_aligned_and_holds_what_was_filled_in() {
+        let arena =
+            HostArena::new(5000, |bytes| bytes.iter_mut().zip(0u8..).for_each(|(b, i)| *b = i)).expect("5000 bytes");
+        assert_eq!((arena.address().as_ptr() as usize) % 4096, 0);
+        assert_eq!((StableHostMemory::len(&arena), arena.bytes()[255], arena.bytes()[4999]), (5000, 255, 0));
+    }
+}
