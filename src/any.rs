@@ -90,7 +90,11 @@ impl AnyBackend {
             #[cfg(not(feature = "cuda"))]
             Api::Cuda => Err(select::no_device(wanted, &devices())),
             #[cfg(feature = "wgpu")]
-            _ => WgpuBackend::open(wanted).map(Self::Wgpu),
+            _ => WgpuBackend::open(wanted).map(Self::Wgpu).map_err(|error| match error {
+                // The others are there as well.
+                OpenError::NoDevice { .. } => select::no_device(wanted, &devices()),
+                other => other,
+            }),
             #[cfg(not(feature = "wgpu"))]
             _ => Err(select::no_device(wanted, &devices())),
         }

@@ -2,6 +2,7 @@
 //! streams, and page-lock failures. Skipped in sight where there is no driver.
 
 #![cfg(feature = "cuda")]
+#![allow(clippy::print_stderr)] // A test that skips itself says so.
 
 mod cuda_support;
 

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use super::assembly::Assembly;
 use super::metrics::{Metrics, Passage};
 use super::outputs::{Output, OutputPool};
+use super::patience;
 use super::sampler::Sampler;
 use super::window::Window;
 use super::worker::Job;
@@ -165,7 +166,7 @@ impl<L: Lane> Pump<L> {
     /// Waits for the next message, or for the device.
     fn block(&mut self) -> Result<Option<ToPump>, flume::RecvError> {
         if self.lane.in_flight() == 0 {
-            return self.inbox.recv().map(Some);
+            return patience::recv(&self.inbox).map(Some);
         }
         let window = &self.progress.window;
         let wants_slot = window.to_begin().is_some() && self.progress.lost.is_none();
@@ -182,12 +183,21 @@ impl<L: Lane> Pump<L> {
 
     /// Does all that can be done now.
     fn advance(&mut self) {
-        if self.lane.in_flight() > 0 {
-            self.reap(Wait::Poll);
+        loop {
+            if self.lane.in_flight() > 0 {
+                self.reap(Wait::Poll);
+            }
+            let mut sent = false;
+            while self.send_front() {
+                sent = true;
+            }
+            self.start_next_epoch();
+            while self.begin_next() {}
+            // What was sent may have ended at once, and its slot is free then.
+            if !sent {
+                break;
+            }
         }
-        while self.send_front() {}
-        self.start_next_epoch();
-        while self.begin_next() {}
         self.tell_loss();
     }
 

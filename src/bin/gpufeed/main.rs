@@ -1,1 +1,47 @@
-fn main() {}
+//! The `gpufeed` command.
+
+mod args;
+mod devices;
+mod fallback;
+mod interrupt;
+mod output;
+mod run;
+mod units;
+
+use std::process::ExitCode;
+
+use anyhow::{Error, Result};
+use clap::Parser;
+use gpufeed::OpenError;
+
+use args::{Cli, Command};
+
+/// The exit code where there is no such device.
+const NO_DEVICE: u8 = 3;
+/// What is logged unless `RUST_LOG` says otherwise. wgpu warns about much that is no concern of a user, and EGL calls it an
+/// error when it tries one driver after the other.
+const LOG: &str = "error,gpufeed=warn,wgpu_hal::gles::egl=off";
+
+fn main() -> ExitCode {
+    // Wrong usage ends here, with clap's exit code 2.
+    let cli = Cli::parse();
+    env_logger::Builder::from_env(env_logger::Env::default().default_filter_or(LOG)).init();
+    dispatch(cli.command).unwrap_or_else(|error| failed(&error))
+}
+
+fn dispatch(command: Command) -> Result<ExitCode> {
+    match command {
+        Command::Devices(args) => devices::devices(&args),
+        Command::Run(args) => run::run(&args),
+    }
+}
+
+fn failed(error: &Error) -> ExitCode {
+    if error.is::<output::Closed>() {
+        return ExitCode::SUCCESS;
+    }
+    output::error(error);
+    let no_device =
+        |cause: &(dyn std::error::Error + 'static)| matches!(cause.downcast_ref(), Some(OpenError::NoDevice { .. }));
+    if error.chain().any(no_device) { ExitCode::from(NO_DEVICE) } else { ExitCode::FAILURE }
+}
