@@ -42,6 +42,12 @@ impl HostArena {
     }
 }
 
+impl AsRef<[u8]> for HostArena {
+    fn as_ref(&self) -> &[u8] {
+        self.bytes()
+    }
+}
+
 // SAFETY: the allocation stays where it is until the arena is dropped, and is only read.
 unsafe impl StableHostMemory for HostArena {
     fn address(&self) -> NonNull<u8> {
@@ -59,8 +65,7 @@ mod tests {
 
     #[test]
     fn an_arena_is_page_aligned_and_holds_what_was_filled_in() {
-        let arena =
-            HostArena::new(5000, |bytes| bytes.iter_mut().zip(0u8..).for_each(|(b, i)| *b = i)).expect("5000 bytes");
+        let arena = HostArena::new(5000, |bytes| bytes[255] = 255).expect("5000 bytes");
         assert_eq!((arena.address().as_ptr() as usize) % 4096, 0);
         assert_eq!((StableHostMemory::len(&arena), arena.bytes()[255], arena.bytes()[4999]), (5000, 255, 0));
     }
