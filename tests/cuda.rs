@@ -9,23 +9,35 @@ mod cuda_support;
 use std::sync::Arc;
 
 use cuda_support::{CASES, check_tensor, image_bytes, lane_spec, on_cuda};
-use gpufeed::backend::cuda::{CudaBackend, CudaTensor, Gather, HostArena};
+use gpufeed::backend::cuda::{CudaBackend, CudaLane, CudaTensor, Gather, HostArena, OnStream};
 use gpufeed::backend::{Feed, Lane, LaneSpec, StableHostMemory, Tensor, Wait};
+use gpufeed::cudarc::driver::{CudaSlice, CudaStream, DevicePtr, result};
 use gpufeed::preprocess::fingerprint;
-use gpufeed::staging::Finish;
+use gpufeed::staging::{Filled, Finish};
 use gpufeed::{
     Backend, BatchLayout, DeviceError, FloatType, Normalize, OpenError, Preprocess, SampleLayout, Strategy,
     TensorLayout,
 };
 
 /// Sends one batch through a slot.
-fn send<L: Lane>(lane: &mut L, bytes: &[u8], samples: usize, output: L::Tensor) -> L::Tensor {
+fn send(lane: &mut CudaLane, bytes: &[u8], samples: usize, output: CudaTensor) -> CudaTensor {
+    let filled = fill(lane, bytes);
+    lane.submit(Feed::Staged(filled), samples, output).expect("it is sent").tensor
+}
+
+/// Why a batch of eight cannot be sent.
+fn send_result(lane: &mut CudaLane, bytes: &[u8], output: CudaTensor) -> Result<(), DeviceError> {
+    let filled = fill(lane, bytes);
+    lane.submit(Feed::Staged(filled), 8, output).map(drop).map_err(|rejected| rejected.error)
+}
+
+fn fill(lane: &mut CudaLane, bytes: &[u8]) -> Filled {
     let mut fill = lane.begin().expect("the device is there").expect("a slot is free");
     let mut region = fill.cut(bytes.len().next_multiple_of(4));
     region.writer(0..bytes.len()).write(bytes).expect("it fits");
     region.commit();
     let Finish::Filled(filled) = fill.finish() else { panic!("the region is committed") };
-    lane.submit(Feed::Staged(filled), samples, output).expect("it is sent").tensor
+    filled
 }
 
 #[test]
@@ -169,23 +181,44 @@ fn a_registration_is_shared_by_lanes_and_ends_with_the_last() {
     });
 }
 
+/// Keeps a stream busy for a while, then copies the tensor into the returned memory.
+#[allow(unsafe_code)]
+fn slow_copy(stream: &Arc<CudaStream>, guard: &OnStream<'_>, bytes: usize) -> CudaSlice<u8> {
+    let slow = stream.alloc_zeros::<u8>(1 << 28).expect("memory");
+    let mut other = stream.alloc_zeros::<u8>(1 << 28).expect("memory");
+    for _ in 0..40 {
+        stream.memcpy_dtod(&slow, &mut other).expect("queued");
+    }
+    let copy = stream.alloc_zeros::<u8>(bytes).expect("memory");
+    let (to, synced) = copy.device_ptr(stream);
+    // SAFETY: the stream holds the guard, and both memories have so many bytes.
+    let from = unsafe { guard.tensor().device_address() };
+    // SAFETY: as above.
+    unsafe { result::memcpy_dtod_async(to, from, bytes, stream.cu_stream()) }.expect("queued");
+    drop(synced);
+    copy
+}
+
 #[test]
-fn a_tensor_in_use_on_a_stream_is_not_written() {
-    on_cuda("a_tensor_in_use_on_a_stream_is_not_written", |backend| {
-        let spec = lane_spec(CASES[0], TensorLayout::Nchw, FloatType::F32, Strategy::PinnedRing);
+fn a_batch_is_not_overwritten_before_an_applications_stream_has_read_it() {
+    on_cuda("a_batch_is_not_overwritten_before_an_applications_stream_has_read_it", |backend| {
+        let spec = lane_spec((224, 224, 3, 8), TensorLayout::Nchw, FloatType::F32, Strategy::PinnedRing);
         let mut lane = backend.open_lane(&spec).expect("the lane opens");
-        let batch = spec.layout.batch_size();
-        let bytes = image_bytes(&spec.layout, batch);
+        let bytes = image_bytes(&spec.layout, 8);
+        let others: Vec<u8> = bytes.iter().map(|byte| !byte).collect();
         let stream = backend.context().new_stream().expect("a stream");
-        let mut output = lane.output().expect("an output");
-        for _ in 0..10 {
-            output = send(&mut lane, &bytes, batch, output);
-            let guard = output.on_stream(&stream).expect("the tensor can be used");
-            assert!(matches!(guard.tensor().on_stream(&stream).map(drop), Ok(())), "twice is fine");
-            drop(guard);
-            lane.reap(Wait::One, &mut Vec::new()).expect("the device is there");
-        }
-        check_tensor(&spec, &bytes, &output);
+        let output = lane.output().expect("an output");
+        let first = send(&mut lane, &bytes, 8, output);
+        let desc = spec.preprocess.tensor(&spec.layout, 8);
+        let right = first.read(&desc).expect("it can be read");
+        let guard = first.on_stream(&stream).expect("the tensor can be used");
+        let refused = send_result(&mut lane, &others, first.clone()).expect_err("it is in use");
+        assert!(matches!(refused, DeviceError::Refused { .. }), "{refused}");
+        let copy = slow_copy(&stream, &guard, right.len());
+        drop(guard);
+        let second = send(&mut lane, &others, 8, first);
+        assert!(stream.clone_dtoh(&copy).expect("it can be read") == right, "the copy saw the second batch");
+        check_tensor(&spec, &others, &second);
     });
 }
 

@@ -24,6 +24,7 @@ mod kernel;
 mod lane;
 mod locks;
 mod measure;
+mod open;
 mod staging;
 mod submit;
 mod tensor;

@@ -47,6 +47,25 @@ impl Lists {
     pub(in super::super) fn with_capacity(copies: usize) -> Self {
         Self { to: Vec::with_capacity(copies), from: Vec::with_capacity(copies), sizes: Vec::with_capacity(copies) }
     }
+
+    fn clear(&mut self) {
+        self.to.clear();
+        self.from.clear();
+        self.sizes.clear();
+    }
+
+    /// Adds a copy. One that goes on where the last one ended makes that longer: in order, a batch is a single copy.
+    fn push(&mut self, to: sys::CUdeviceptr, from: sys::CUdeviceptr, bytes: usize) {
+        if let (Some(last), Some(size)) = (self.from.last(), self.sizes.last_mut())
+            && last + *size as u64 == from
+        {
+            *size += bytes;
+            return;
+        }
+        self.to.push(to);
+        self.from.push(from);
+        self.sizes.push(bytes);
+    }
 }
 
 impl BatchCopy {
@@ -83,12 +102,10 @@ impl BatchCopy {
         if !memory.covers(offsets, sample_bytes) || offsets.len() * sample_bytes > to.bytes() {
             return Err(DriverError(sys::CUresult::CUDA_ERROR_INVALID_VALUE));
         }
-        lists.to.clear();
-        lists.from.clear();
-        lists.sizes.clear();
-        lists.to.extend((0..offsets.len()).map(|place| to.address + (place * sample_bytes) as u64));
-        lists.from.extend(offsets.iter().map(|offset| memory.address() + offset));
-        lists.sizes.resize(offsets.len(), sample_bytes);
+        lists.clear();
+        for (place, offset) in offsets.iter().enumerate() {
+            lists.push(to.address + (place * sample_bytes) as u64, memory.address() + offset, sample_bytes);
+        }
         let mut attributes = Attributes { order: 1, hints: [(0, 0); 2], flags: 0 };
         let (mut first, mut failed) = (0, 0);
         stream.context().bind_to_thread()?;
@@ -99,7 +116,7 @@ impl BatchCopy {
                 lists.to.as_mut_ptr(),
                 lists.from.as_mut_ptr(),
                 lists.sizes.as_mut_ptr(),
-                offsets.len(),
+                lists.sizes.len(),
                 &raw mut attributes,
                 &raw mut first,
                 1,
