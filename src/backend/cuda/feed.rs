@@ -10,7 +10,7 @@ use crate::backend::{AdapterInfo, Backend, Footprint, LaneSpec, Strategy};
 use crate::error::{DeviceError, LayoutError, OpenError, Unsupported};
 use crate::preprocess::Preprocess;
 
-/// Device buffers between staging and kernel: one is copied to while the other is read.
+/// Device buffers between host and kernel: one is copied to while the other is read.
 pub(super) const DEVICE_BUFFERS: usize = 2;
 
 impl Backend for CudaBackend {
@@ -46,7 +46,7 @@ impl Backend for CudaBackend {
         let slots = if staged { spec.slots as u64 } else { 0 };
         let footprint = Footprint {
             staging: (spec.layout.slot_bytes() as u64).saturating_mul(slots),
-            device: device_bytes(spec, self.gather()).saturating_mul(device_buffers(spec, self.gather()) as u64),
+            device: device_bytes(spec, self.gather()).saturating_mul(device_buffers(spec) as u64),
             outputs: output_bytes(spec)?.saturating_mul(spec.outputs as u64),
         };
         let (needed, limit) = (footprint.device.saturating_add(footprint.outputs), self.info().memory);
@@ -98,10 +98,9 @@ pub(super) fn device_bytes(spec: &LaneSpec, gather: Gather) -> u64 {
 }
 
 /// How many there are.
-pub(super) fn device_buffers(spec: &LaneSpec, gather: Gather) -> usize {
+pub(super) fn device_buffers(spec: &LaneSpec) -> usize {
     match &spec.preprocess {
         Preprocess::Raw => 0,
-        Preprocess::Normalize(_) if reads_host(spec, gather) => 1,
         Preprocess::Normalize(_) => DEVICE_BUFFERS,
     }
 }

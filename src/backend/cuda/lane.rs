@@ -130,9 +130,9 @@ impl CudaLane {
     fn wait(&mut self, wait: Wait) -> Result<(), DeviceError> {
         self.backend.lost().check()?;
         let collected = self.collect().and_then(|()| {
-            match (wait, self.in_flight.front(), self.in_flight.back()) {
-                (Wait::One, Some(oldest), _) if self.finished.is_empty() => oldest.done.wait()?,
-                (Wait::All, _, Some(newest)) => newest.done.wait()?,
+            match (wait, self.in_flight.front()) {
+                (Wait::One, Some(oldest)) if self.finished.is_empty() => oldest.done.wait()?,
+                (Wait::All, Some(_)) => self.in_flight.iter().try_for_each(|submission| submission.done.wait())?,
                 _ => return Ok(()),
             }
             self.collect()

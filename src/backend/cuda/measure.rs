@@ -21,8 +21,10 @@ pub struct KernelSpeed {
 
 /// Copies queued before the first is waited for, at least. Enough for a round's own cost not to count.
 const COPIES_A_ROUND: usize = 8;
-/// Bytes of a round, at least.
+/// Bytes of a round, where that takes no more than [`MOST_A_ROUND`].
 const BYTES_A_ROUND: usize = 64 << 20;
+/// What is queued at once, at most.
+const MOST_A_ROUND: usize = 256;
 /// Sets of buffers that kernels take in turn, so that no cache holds them all.
 const SETS: usize = 6;
 
@@ -84,7 +86,8 @@ impl CudaBackend {
         // The first pays for what is done lazily.
         let each = queue(0)?;
         stream.synchronize()?;
-        let turns = COPIES_A_ROUND.max(BYTES_A_ROUND.div_ceil(usize::try_from(each).unwrap_or(1).max(1)));
+        let wanted = BYTES_A_ROUND.div_ceil(usize::try_from(each).unwrap_or(1).max(1));
+        let turns = wanted.clamp(COPIES_A_ROUND, MOST_A_ROUND);
         let (start, mut bytes, mut round) = (Instant::now(), 0, 0);
         while start.elapsed() < at_least || round < 2 {
             // The round before last has ended, and the last one keeps the device busy meanwhile.

@@ -67,7 +67,7 @@ fn make_buffers(backend: &CudaBackend, spec: &LaneSpec) -> Result<Vec<Buffer>, D
     let (context, bytes) = (backend.context(), device_bytes(spec, backend.gather()));
     let size = usize::try_from(bytes).unwrap_or(usize::MAX);
     let buffer = |_| Ok(Buffer { memory: DeviceMemory::new(context, size)?, read: Event::new(context)? });
-    let buffers = (0..device_buffers(spec, backend.gather())).map(buffer).collect::<Result<_, DriverError>>();
+    let buffers = (0..device_buffers(spec)).map(buffer).collect::<Result<_, DriverError>>();
     buffers.map_err(|error| backend.lost().allocation("a batch on the device", bytes, error))
 }
 

@@ -1,10 +1,12 @@
 //! Sending a batch: the copy on one stream, the kernels on the other.
 
-use cudarc::driver::DriverError;
+use std::sync::Arc;
+
+use cudarc::driver::{CudaStream, DriverError};
 
 use super::driver::{self, Event, Memory};
 use super::feed::reads_host;
-use super::lane::{Buffer, CudaLane, InFlight, Stage};
+use super::lane::{CudaLane, InFlight, Stage};
 use super::tensor::CudaTensor;
 use crate::backend::SubmissionId;
 use crate::error::DeviceError;
@@ -111,7 +113,8 @@ impl CudaLane {
             target.map_or(Ok(()), |buffer| self.buffers[buffer].read.record(stream))?;
             done.record(stream)
         });
-        self.mark(queued, done, output)
+        let compute = Arc::clone(&self.compute);
+        self.mark(queued, done, output, &compute)
     }
 
     /// Marks the output as written where all was queued; gives the event back.
@@ -120,8 +123,9 @@ impl CudaLane {
         queued: Result<(), DriverError>,
         done: Event,
         output: &CudaTensor,
+        stream: &CudaStream,
     ) -> Result<Event, DeviceError> {
-        match queued.and_then(|()| output.written_on(&self.compute)) {
+        match queued.and_then(|()| output.written_on(stream)) {
             Ok(()) => Ok(done),
             Err(error) => {
                 self.spare.push(done);
@@ -170,19 +174,23 @@ impl CudaLane {
         self.run_kernels(target, offsets.len(), output)
     }
 
+    /// The kernels of two batches take turns on two streams, so that one reads the bus while the other ends.
     fn gather_in_kernel(&mut self, offsets: &[u64], output: &CudaTensor) -> Result<Event, DeviceError> {
-        output.hold_for_uses(&self.compute)?;
+        let turn = self.next_buffer;
+        self.next_buffer = (turn + 1) % self.buffers.len();
+        let stream = if turn == 0 { Arc::clone(&self.compute) } else { Arc::clone(&self.upload) };
+        output.hold_for_uses(&stream)?;
         let done = self.spare_event()?;
-        let queued = match (&self.direct, self.buffers.first()) {
-            (Some(direct), Some(Buffer { memory: on_device, .. })) => {
-                let (stream, to, sums) = (&self.compute, output.memory(), output.sums());
-                driver::upload_words(stream, offsets, on_device)
-                    .and_then(|()| self.kernels.gather(stream, direct, offsets, on_device, to, sums))
-                    .and_then(|()| done.record(stream))
+        let queued = match &self.direct {
+            Some(direct) => {
+                let (on_device, to, sums) = (&self.buffers[turn].memory, output.memory(), output.sums());
+                driver::upload_words(&stream, offsets, on_device)
+                    .and_then(|()| self.kernels.gather(&stream, direct, offsets, on_device, to, sums))
+                    .and_then(|()| done.record(&stream))
             }
-            _ => Ok(()),
+            None => Ok(()),
         };
-        self.mark(queued, done, output)
+        self.mark(queued, done, output, &stream)
     }
 
     fn sent(&mut self, done: Event) -> SubmissionId {
