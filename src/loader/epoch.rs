@@ -16,18 +16,32 @@ pub struct Epoch<'a, B: Backend> {
     loader: &'a mut Loader<B>,
     generation: u64,
     epoch: u64,
+    batches: u64,
     left: u64,
 }
 
 impl<'a, B: Backend> Epoch<'a, B> {
     pub(super) fn new(loader: &'a mut Loader<B>, generation: u64, epoch: u64, batches: u64) -> Self {
-        Self { loader, generation, epoch, left: batches }
+        Self { loader, generation, epoch, batches, left: batches }
     }
 
     /// The batches still to come, errors included.
     #[must_use]
     pub fn remaining(&self) -> u64 {
         self.left
+    }
+
+    /// Ends the epoch early and loses no work: no further batch is begun, and those that are being filled or on their way
+    /// are still delivered. [`remaining`](Self::remaining) says how many.
+    ///
+    /// Dropping the epoch instead returns at once, and gives those batches up.
+    pub fn wind_down(&mut self) {
+        let generation = self.generation;
+        // A lost device or a pump that is gone shows as an error of the next `next`.
+        if let Some(Some(end)) = self.loader.ask(|reply| ToPump::WindDown { generation, reply }) {
+            self.left = end.saturating_sub(self.batches - self.left);
+            self.batches = end;
+        }
     }
 
     /// The next delivery of this epoch, and whether it was there at once.

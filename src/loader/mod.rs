@@ -28,6 +28,7 @@ pub use options::{LastBatch, LoaderOptions};
 pub use sampler::{Permutation, Sampler};
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use metrics::Metrics;
 use outputs::{Output, OutputPool};
@@ -35,7 +36,7 @@ use pump::{Delivery, Progress, Pump, ToPump};
 use threads::Threads;
 
 use crate::backend::{Backend, Footprint, Lane, LaneSpec, MemoryUse, Strategy};
-use crate::error::{LayoutError, OpenError};
+use crate::error::{LayoutError, LoadError, OpenError, Stage};
 use crate::layout::BatchLayout;
 use crate::preprocess::TensorDesc;
 use crate::source::Source;
@@ -178,9 +179,20 @@ impl<B: Backend> Loader<B> {
     /// The memory it holds now and how often it has allocated; `None` if its pump is gone.
     #[must_use]
     pub fn memory(&self) -> Option<MemoryUse> {
-        let (reply, answer) = flume::bounded(1);
-        self.pump.send(ToPump::Memory(reply)).ok()?;
-        answer.recv().ok()
+        self.ask(ToPump::Memory)
+    }
+
+    /// Waits until the device has finished everything that was submitted, delivered or not. For measuring: what uses a
+    /// batch on the device needs no wait.
+    ///
+    /// # Errors
+    /// [`LoadError::Device`] if the device is lost, [`LoadError::Stopped`] if the loader's thread is gone.
+    pub fn wait_idle(&self) -> Result<(), LoadError> {
+        match self.ask(ToPump::Idle) {
+            Some(Ok(())) => Ok(()),
+            Some(Err((batch, source))) => Err(LoadError::Device { batch, stage: Stage::Device, source }),
+            None => Err(LoadError::Stopped { reason: self.stop_reason() }),
+        }
     }
 
     /// What it has done so far, and where the time went.
@@ -192,6 +204,21 @@ impl<B: Backend> Loader<B> {
     /// Starts counting anew.
     pub fn reset_stats(&self) {
         self.metrics.reset();
+    }
+
+    /// Asks the pump and waits for its answer; `None` if it is gone.
+    fn ask<R>(&self, question: impl FnOnce(flume::Sender<R>) -> ToPump) -> Option<R> {
+        let (reply, answer) = flume::bounded(1);
+        self.pump.send(question(reply)).ok()?;
+        loop {
+            match answer.recv_timeout(Duration::from_millis(20)) {
+                Ok(told) => return Some(told),
+                Err(flume::RecvTimeoutError::Disconnected) => return None,
+                // A question that came too late stays in the queue, unanswered.
+                Err(flume::RecvTimeoutError::Timeout) if self.pump.is_disconnected() => return answer.try_recv().ok(),
+                Err(flume::RecvTimeoutError::Timeout) => {}
+            }
+        }
     }
 
     fn stop_reason(&self) -> String {

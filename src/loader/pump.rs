@@ -36,6 +36,10 @@ pub(super) enum ToPump {
     Call(Box<dyn FnOnce() + Send>),
     /// Tell what memory the lane holds.
     Memory(flume::Sender<MemoryUse>),
+    /// Begin no further batch of this epoch, and tell how many it has then; `None` if the device is lost.
+    WindDown { generation: u64, reply: flume::Sender<Option<u64>> },
+    /// Wait for the device; tell whether it was lost, and at which batch.
+    Idle(flume::Sender<Result<(), (u64, DeviceError)>>),
     /// Finish what is in flight and end.
     Shutdown { deadline: Instant },
 }
@@ -154,6 +158,12 @@ impl<L: Lane> Pump<L> {
                 // Whoever asked may have given up.
                 let _ = reply.send(self.lane.memory());
             }
+            ToPump::WindDown { generation, reply } => {
+                let _ = reply.send(self.wind_down(generation));
+            }
+            ToPump::Idle(reply) => {
+                let _ = reply.send(self.wait_idle());
+            }
             ToPump::Shutdown { deadline } => return Some(deadline),
         }
         None
@@ -208,6 +218,28 @@ impl<L: Lane> Pump<L> {
         self.progress.discarding = true;
         self.progress.window.stop();
         self.progress.assemblies.iter().for_each(|assembly| assembly.cancel());
+    }
+
+    /// Begins nothing more of an epoch, and delivers what is begun: how many batches that makes in all.
+    fn wind_down(&mut self, generation: u64) -> Option<u64> {
+        if self.progress.lost.is_some() {
+            return None;
+        }
+        if self.progress.generation != generation {
+            // It still waits for an earlier epoch to leave the window, and has begun nothing.
+            self.progress.next_epoch = None;
+            return Some(0);
+        }
+        self.progress.window.stop();
+        Some(self.progress.window.end())
+    }
+
+    /// Waits for everything that was submitted.
+    fn wait_idle(&mut self) -> Result<(), (u64, DeviceError)> {
+        if self.lane.in_flight() > 0 && self.progress.lost.is_none() {
+            self.reap(Wait::All);
+        }
+        self.progress.lost.clone().map_or(Ok(()), |error| Err((self.progress.lost_at, error)))
     }
 
     /// Takes a slot and hands it to the workers; false if that is not possible now.

@@ -38,6 +38,11 @@ impl<F> Window<F> {
         (self.next < self.batches).then_some(self.next)
     }
 
+    /// The number of batches that leave in all: fewer than the epoch has once it was stopped.
+    pub(super) fn end(&self) -> u64 {
+        self.batches
+    }
+
     /// No batch after this will be begun.
     pub(super) fn stop(&mut self) {
         self.batches = self.next;
@@ -111,7 +116,7 @@ mod tests {
         let mut window = Window::new(10, 2);
         window.begun(Some(0), ());
         window.stop();
-        assert_eq!(window.to_begin(), None);
+        assert_eq!((window.to_begin(), window.end()), (None, 1));
         assert!(!window.is_empty());
         window.ready(0);
         assert_eq!(window.take_ready(), Some((0, ())));
