@@ -1,7 +1,5 @@
 //! An opened device: gpufeed's own, or an application's.
 
-#![allow(dead_code)] // The lane that uses all of it is not there yet.
-
 use std::sync::Arc;
 
 use super::adapters::{self, Found};

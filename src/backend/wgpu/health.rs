@@ -4,8 +4,6 @@
 //! application's device is the application's), a panic out of [`wgpu::Device::poll`], and nothing at all, since error scopes do
 //! not catch it. [`WgpuBackend::check`] covers the last.
 
-#![allow(dead_code)] // The lane that uses all of it is not there yet.
-
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, OnceLock};
@@ -93,8 +91,9 @@ impl WgpuBackend {
 
     /// One step towards `submission`: returns whether it has finished.
     fn step(&self, submission: Option<&wgpu::SubmissionIndex>) -> Result<bool, DeviceError> {
-        if self.api() == Api::Gl {
-            // A wait holds the only GL context for up to four seconds, and a thread that wants it panics after six.
+        if self.api() == Api::Gl || !self.owned() {
+            // A wait on GL holds the only context for up to four seconds, and a thread that wants it panics after six. A wait on an
+            // application's device holds a lock that its other threads need to destroy anything.
             return self.poll();
         }
         // Never with a timeout: when one expires while another thread submits, wgpu 30.0.2 fails an assertion.

@@ -1,7 +1,5 @@
 //! The compute kernels of a lane: normalisation and fingerprints. Compiles pipelines, binds buffers, records dispatches.
 
-// The lane that calls this is not here yet.
-#![allow(dead_code, unused_imports)]
 // Sizes pass to shaders as f64 overrides and to wgpu as u64; `segments` keeps them within 32 bits.
 #![allow(clippy::cast_precision_loss, clippy::cast_possible_truncation)]
 

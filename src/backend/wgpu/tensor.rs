@@ -1,0 +1,86 @@
+//! Tensors in device buffers.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::device::WgpuBackend;
+use super::kernel::{Bindings, fingerprint_bytes};
+use crate::backend::Tensor;
+use crate::error::DeviceError;
+use crate::preprocess::{Fingerprint, TensorDesc};
+
+/// A tensor in a device buffer. Clones are the same memory.
+#[derive(Clone, Debug)]
+pub struct WgpuTensor(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    backend: WgpuBackend,
+    buffer: wgpu::Buffer,
+    fingerprints: Option<wgpu::Buffer>,
+    /// One for each buffer that kernels may read: the lane's own, or every slot.
+    bindings: Vec<Bindings>,
+}
+
+impl WgpuTensor {
+    pub(super) fn new(
+        backend: WgpuBackend,
+        buffer: wgpu::Buffer,
+        fingerprints: Option<wgpu::Buffer>,
+        bindings: Vec<Bindings>,
+    ) -> Self {
+        Self(Arc::new(Inner { backend, buffer, fingerprints, bindings }))
+    }
+
+    /// The buffer, with usages `STORAGE`, `COPY_SRC` and `COPY_DST`. Its first [`TensorDesc::byte_len`] bytes are the tensor; the rest
+    /// is padding.
+    #[must_use]
+    pub fn buffer(&self) -> &wgpu::Buffer {
+        &self.0.buffer
+    }
+
+    pub(super) fn bindings(&self, source: usize) -> Option<&Bindings> {
+        self.0.bindings.get(source)
+    }
+
+    /// Copies `bytes` bytes of a buffer to the CPU.
+    fn read_back(&self, from: &wgpu::Buffer, bytes: usize) -> Result<Vec<u8>, DeviceError> {
+        let backend = &self.0.backend;
+        let size = (bytes as u64).next_multiple_of(wgpu::COPY_BUFFER_ALIGNMENT);
+        let mapped = Arc::new(AtomicBool::new(false));
+        let flag = Arc::clone(&mapped);
+        let staging = backend.allocate("a buffer to read back to", size, || {
+            let staging = backend.device().create_buffer(&wgpu::BufferDescriptor {
+                label: Some("gpufeed read back"),
+                size,
+                usage: wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST,
+                mapped_at_creation: false,
+            });
+            let mut encoder = backend.device().create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
+            encoder.copy_buffer_to_buffer(from, 0, &staging, 0, size);
+            encoder
+                .map_buffer_on_submit(&staging, wgpu::MapMode::Read, .., move |_| flag.store(true, Ordering::Release));
+            backend.queue().submit([encoder.finish()]);
+            staging
+        })?;
+        backend.wait_until(None, || mapped.load(Ordering::Acquire))?;
+        let view = staging.slice(..).get_mapped_range();
+        let view = view.map_err(|error| DeviceError::Refused { message: format!("reading back failed: {error}") })?;
+        Ok(view[..bytes].to_vec())
+    }
+}
+
+impl Tensor for WgpuTensor {
+    const READS_ON_PUMP: bool = true;
+
+    fn read(&self, desc: &TensorDesc) -> Result<Vec<u8>, DeviceError> {
+        self.read_back(&self.0.buffer, desc.byte_len())
+    }
+
+    fn fingerprints(&self, samples: usize) -> Result<Option<Vec<Fingerprint>>, DeviceError> {
+        let Some(sums) = &self.0.fingerprints else { return Ok(None) };
+        let bytes = usize::try_from(fingerprint_bytes(samples)).unwrap_or(usize::MAX);
+        let bytes = self.read_back(sums, bytes)?;
+        Ok(Some(bytes.as_chunks().0.iter().take(samples).map(|&word| u64::from_le_bytes(word)).collect()))
+    }
+}
