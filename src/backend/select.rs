@@ -76,13 +76,31 @@ fn by_name<'a>(adapters: &'a [AdapterInfo], wanted: &str) -> Result<&'a AdapterI
 }
 
 /// Whether two entries are one card behind two APIs (or one entry).
-fn same_card(a: &AdapterInfo, b: &AdapterInfo) -> bool {
+#[must_use]
+pub fn same_card(a: &AdapterInfo, b: &AdapterInfo) -> bool {
     match (&a.pci, &b.pci) {
         _ if a.id == b.id => true,
         (Some(a), Some(b)) => a == b,
         // An API lists a card once, so two equal names within it are two cards.
         _ => a.api != b.api && card_name(&a.name) == card_name(&b.name),
     }
+}
+
+/// The same adapters, those of one card together; cards and entries keep their order.
+///
+/// An entry that could be either of two cards (their names are equal, and its driver tells no address) stands alone.
+#[must_use]
+pub fn cards(adapters: &[AdapterInfo]) -> Vec<Vec<&AdapterInfo>> {
+    let mut cards: Vec<Vec<&AdapterInfo>> = Vec::new();
+    for adapter in adapters {
+        let fits = |card: &Vec<&AdapterInfo>| card.iter().all(|entry| same_card(entry, adapter));
+        let mut fitting = cards.iter_mut().filter(|card| fits(card));
+        match (fitting.next(), fitting.next()) {
+            (Some(card), None) => card.push(adapter),
+            _ => cards.push(vec![adapter]),
+        }
+    }
+    cards
 }
 
 /// The part of a name that drivers of different APIs agree on: `NVIDIA H200` of `NVIDIA H200/PCIe/SSE2`.
@@ -196,6 +214,19 @@ mod tests {
         all.push(adapter("vulkan:3", "NVIDIA RTX 4090 D", DeviceType::Discrete, Some("0000:02:00.0")));
         assert_eq!(choose(&all, "nvidia rtx 4090 d").as_deref(), Ok("vulkan:3"));
         assert_eq!(choose(&all, "NVIDIA RTX 4090").as_deref(), Ok("vulkan:2"));
+    }
+
+    #[test]
+    fn the_apis_of_one_card_are_together() {
+        let ids = |all: &[AdapterInfo]| -> Vec<Vec<String>> {
+            cards(all).into_iter().map(|card| card.into_iter().map(|a| a.id.clone()).collect()).collect()
+        };
+        let mut all = workstation();
+        assert_eq!(ids(&all), [vec!["vulkan:0"], vec!["vulkan:1"], vec!["vulkan:2", "gl:0"], vec!["host"]]);
+        all.insert(3, adapter("vulkan:3", "NVIDIA RTX 4090", DeviceType::Discrete, Some("0000:02:00.0")));
+        let apart =
+            [vec!["vulkan:0"], vec!["vulkan:1"], vec!["vulkan:2"], vec!["vulkan:3"], vec!["gl:0"], vec!["host"]];
+        assert_eq!(ids(&all), apart, "gl:0 could be either card");
     }
 
     #[test]

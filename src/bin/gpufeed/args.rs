@@ -1,0 +1,250 @@
+//! The command line, and what the commands share of it.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::{Result, bail, ensure};
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use gpufeed::source::{Fit, FolderOptions, OpenOptions, open_path};
+use gpufeed::{FloatType, Normalize, Preprocess, SampleLayout, Source, Strategy, TensorLayout};
+
+use crate::devices::DevicesArgs;
+use crate::run::RunArgs;
+use crate::units::{self, HxW};
+
+/// Feeds batches of samples to GPUs, and measures how fast
+#[derive(Debug, Parser)]
+#[command(name = "gpufeed", version, max_term_width = 100, arg_required_else_help = true)]
+pub struct Cli {
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// List devices, their drivers and limits, and the strategies each can run
+    Devices(DevicesArgs),
+    /// Load samples onto a device, and tell how fast it went and where the time went
+    Run(Box<RunArgs>),
+}
+
+/// What a folder's images become.
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "Images of a folder")]
+pub struct DataArgs {
+    /// Height and width of a sample [default: 224x224]
+    #[arg(long, value_name = "HxW", value_parser = units::parse_size)]
+    pub size: Option<HxW>,
+    /// How an image of another shape becomes a sample [default: crop]
+    #[arg(long, value_name = "HOW")]
+    pub fit: Option<FitArg>,
+    /// Channels of a sample: 1 (grey), 3 (RGB) or 4 (RGBA) [default: 3]
+    #[arg(long, value_name = "N", value_parser = channels())]
+    pub channels: Option<usize>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum FitArg {
+    /// The whole image, whatever its proportions
+    Stretch,
+    /// The largest centred part with the sample's proportions
+    Crop,
+}
+
+/// What the device makes of the samples.
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "Tensor, of u8 images only")]
+pub struct FeedArgs {
+    /// Mean of each channel, of pixels in [0, 1] [default: ImageNet's for 3 channels, else 0]
+    #[arg(long, value_name = "M,..", value_delimiter = ',', allow_hyphen_values = true, requires = "std")]
+    pub mean: Vec<f64>,
+    /// Standard deviation of each channel [default: ImageNet's for 3 channels, else 1]
+    #[arg(long, value_name = "S,..", value_delimiter = ',', allow_hyphen_values = true, requires = "mean")]
+    pub std: Vec<f64>,
+    /// Order of the dimensions [default: nchw]
+    #[arg(long, value_name = "ORDER")]
+    pub layout: Option<LayoutArg>,
+    /// Element type [default: f32]
+    #[arg(long, value_name = "TYPE")]
+    pub dtype: Option<DTypeArg>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum LayoutArg {
+    /// Sample, channel, row, column
+    Nchw,
+    /// Sample, row, column, channel
+    Nhwc,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum DTypeArg {
+    /// 32-bit floats, normalised
+    F32,
+    /// 16-bit floats, normalised
+    F16,
+    /// The pixels as they are, in NHWC order
+    U8,
+}
+
+impl DataArgs {
+    fn folder_options(&self) -> FolderOptions {
+        let mut options = FolderOptions::default();
+        if let Some(HxW { height, width }) = self.size {
+            (options.height, options.width) = (height, width);
+        }
+        if let Some(fit) = self.fit {
+            options.fit = match fit {
+                FitArg::Stretch => Fit::Stretch,
+                FitArg::Crop => Fit::Crop,
+            };
+        }
+        options.channels = self.channels.unwrap_or(options.channels);
+        options
+    }
+
+    /// The options that were given, as they are spelled.
+    fn given(&self) -> Vec<&'static str> {
+        let all =
+            [("--size", self.size.is_some()), ("--fit", self.fit.is_some()), ("--channels", self.channels.is_some())];
+        all.into_iter().filter(|(_, given)| *given).map(|(name, _)| name).collect()
+    }
+}
+
+/// Opens a folder of images or a `.npy` file.
+pub fn open_source(path: &Path, args: &DataArgs) -> Result<Arc<dyn Source>> {
+    let mut options = OpenOptions::default();
+    options.folder = args.folder_options();
+    let source = open_path(path, &options)?;
+    let given = args.given();
+    // Only a folder's images have a shape to be chosen; ignoring the wish would look like fulfilling it.
+    ensure!(
+        path.is_dir() || given.is_empty(),
+        "{}: {} only for folders of images; this file has {}",
+        path.display(),
+        options_are(&given),
+        source.layout()
+    );
+    Ok(source)
+}
+
+impl FeedArgs {
+    /// What happens to samples of this layout: images are normalised unless `u8` is asked for, anything else passes through.
+    pub fn preprocess(&self, sample: SampleLayout) -> Result<Preprocess> {
+        let Some(image) = sample.as_image() else { return self.pass_through(sample) };
+        let dtype = match self.dtype {
+            Some(DTypeArg::U8) => {
+                let given = self.given();
+                ensure!(
+                    given.is_empty(),
+                    "--dtype u8 delivers the pixels as they are: {} not for it",
+                    options_are(&given)
+                );
+                return Ok(Preprocess::Raw);
+            }
+            Some(DTypeArg::F16) => FloatType::F16,
+            Some(DTypeArg::F32) | None => FloatType::F32,
+        };
+        let layout = match self.layout {
+            Some(LayoutArg::Nhwc) => TensorLayout::Nhwc,
+            Some(LayoutArg::Nchw) | None => TensorLayout::Nchw,
+        };
+        let normalize = match image.channels() {
+            // Both are given, or none: the parser sees to it.
+            _ if !self.mean.is_empty() => Normalize::new(&self.mean, &self.std),
+            3 => Normalize::imagenet(),
+            channels => Normalize::unit(channels),
+        };
+        let preprocess = Preprocess::from(normalize.with_layout(layout).with_dtype(dtype));
+        preprocess.validate(sample)?;
+        Ok(preprocess)
+    }
+
+    fn pass_through(&self, sample: SampleLayout) -> Result<Preprocess> {
+        let given = self.given();
+        ensure!(
+            given.is_empty(),
+            "{} only for u8 images; this source has {sample}, which pass through as they are",
+            options_are(&given)
+        );
+        let has = if matches!(sample, SampleLayout::F32(_)) { DTypeArg::F32 } else { DTypeArg::U8 };
+        match self.dtype {
+            Some(wanted) if wanted != has => {
+                bail!("--dtype changes u8 images only; this source has {sample}, which pass through as they are")
+            }
+            _ => Ok(Preprocess::Raw),
+        }
+    }
+
+    fn given(&self) -> Vec<&'static str> {
+        let all =
+            [("--mean", !self.mean.is_empty()), ("--std", !self.std.is_empty()), ("--layout", self.layout.is_some())];
+        all.into_iter().filter(|(_, given)| *given).map(|(name, _)| name).collect()
+    }
+}
+
+/// `--mean is`, `--mean and --std are`.
+fn options_are(names: &[&str]) -> String {
+    format!("{} {}", names.join(" and "), if names.len() == 1 { "is" } else { "are" })
+}
+
+/// A parser of strategies that lists them in the help.
+pub fn strategy() -> impl TypedValueParser<Value = Strategy> {
+    let named = |&strategy: &Strategy| PossibleValue::new(strategy.key()).help(strategy.describe());
+    PossibleValuesParser::new(Strategy::ALL.iter().map(named)).try_map(|name| name.parse::<Strategy>())
+}
+
+fn channels() -> impl TypedValueParser<Value = usize> {
+    PossibleValuesParser::new(["1", "3", "4"]).try_map(|count| count.parse::<usize>())
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    fn image(channels: usize) -> SampleLayout {
+        SampleLayout::image(4, 4, channels).expect("an image")
+    }
+
+    fn refused(args: &FeedArgs, sample: SampleLayout) -> String {
+        args.preprocess(sample).expect_err("refused").to_string()
+    }
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn images_are_normalised_by_their_channels() {
+        let default = FeedArgs::default();
+        assert_eq!(default.preprocess(image(3)).expect("rgb"), Normalize::imagenet().into());
+        assert_eq!(default.preprocess(image(1)).expect("grey"), Normalize::unit(1).into());
+        let half = FeedArgs { dtype: Some(DTypeArg::F16), layout: Some(LayoutArg::Nhwc), ..FeedArgs::default() };
+        let expected = Normalize::unit(4).with_dtype(FloatType::F16).with_layout(TensorLayout::Nhwc);
+        assert_eq!(half.preprocess(image(4)).expect("rgba"), expected.into());
+        let raw = FeedArgs { dtype: Some(DTypeArg::U8), ..FeedArgs::default() };
+        assert_eq!(raw.preprocess(image(3)).expect("raw"), Preprocess::Raw);
+    }
+
+    #[test]
+    fn wishes_that_cannot_be_fulfilled_are_refused() {
+        let floats = SampleLayout::f32(&[5]).expect("floats");
+        let means = FeedArgs { mean: vec![0.5], std: vec![0.5], ..FeedArgs::default() };
+        assert!(
+            refused(&means, floats).starts_with("--mean and --std are only for u8 images"),
+            "{}",
+            refused(&means, floats)
+        );
+        assert!(refused(&means, image(3)).contains("mean has 1 values for 3 channels"));
+        let raw = FeedArgs { dtype: Some(DTypeArg::U8), layout: Some(LayoutArg::Nchw), ..FeedArgs::default() };
+        assert!(refused(&raw, image(3)).contains("--layout is not for it"), "{}", refused(&raw, image(3)));
+        let half = FeedArgs { dtype: Some(DTypeArg::F16), ..FeedArgs::default() };
+        assert!(refused(&half, floats).contains("f32 arrays of [5]"));
+        let same = FeedArgs { dtype: Some(DTypeArg::F32), ..FeedArgs::default() };
+        assert_eq!(same.preprocess(floats).expect("as they are"), Preprocess::Raw);
+    }
+}

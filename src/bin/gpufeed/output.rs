@@ -1,0 +1,70 @@
+//! Everything that is printed goes through here: a closed pipe ends the command quietly, where `println!` would panic.
+
+use std::fmt::Display;
+use std::io::{self, Write};
+
+use anyhow::{Error, Result};
+use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
+use serde::Serialize;
+
+/// The widest a table gets.
+const WIDTH: u16 = 120;
+
+/// Whoever read standard output has gone away. No failure: they had enough.
+#[derive(Debug, thiserror::Error)]
+#[error("standard output was closed")]
+pub struct Closed;
+
+/// Prints a line, or several, on standard output.
+///
+/// # Errors
+/// [`Closed`] if nobody reads it any more.
+pub fn print(text: impl Display) -> Result<()> {
+    let mut out = io::stdout().lock();
+    writeln!(out, "{text}").and_then(|()| out.flush()).map_err(|error| match error.kind() {
+        io::ErrorKind::BrokenPipe => Closed.into(),
+        _ => Error::new(error).context("cannot write to standard output"),
+    })
+}
+
+/// Prints as indented JSON on standard output.
+///
+/// # Errors
+/// As [`print`].
+pub fn print_json(value: &impl Serialize) -> Result<()> {
+    print(serde_json::to_string_pretty(value)?)
+}
+
+/// Prints a line on standard error. If that is closed, nobody wants to know.
+pub fn note(text: impl Display) {
+    let _ = writeln!(io::stderr().lock(), "{text}");
+}
+
+/// Prints an error and its causes on standard error.
+pub fn error(error: &Error) {
+    note(format_args!("error: {error}"));
+    let mut shown = error.to_string();
+    for cause in error.chain().skip(1) {
+        let text = cause.to_string();
+        // Many messages hold their cause's already.
+        if !shown.contains(&text) {
+            note(format_args!("  because: {text}"));
+            shown = text;
+        }
+    }
+}
+
+/// A table without lines: the first column is text, the others as asked for.
+pub fn table(header: &[&str], others: CellAlignment, rows: impl IntoIterator<Item = Vec<String>>) -> Table {
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Dynamic);
+    if table.width().is_none_or(|width| width > WIDTH) {
+        table.set_width(WIDTH);
+    }
+    table.set_header(header.iter().copied()).add_rows(rows);
+    for (place, column) in table.column_iter_mut().enumerate() {
+        column.set_padding((if place == 0 { 2 } else { 0 }, 2));
+        column.set_cell_alignment(if place == 0 { CellAlignment::Left } else { others });
+    }
+    table
+}

@@ -1,0 +1,171 @@
+//! What `gpufeed run` tells at its end: the same as text or as JSON.
+
+use comfy_table::CellAlignment;
+use gpufeed::backend::{Footprint, MemoryUse};
+use gpufeed::loader::Percentiles;
+use gpufeed::{AdapterInfo, AnyLoader, LoaderStats, SampleLayout, Strategy};
+use serde::Serialize;
+
+use super::{Ending, RunArgs};
+use crate::{devices, output, units};
+
+/// The result of a run. The names are those of the JSON.
+#[derive(Debug, Serialize)]
+pub struct Report {
+    /// The device, as `gpufeed devices --json` describes it.
+    device: AdapterInfo,
+    /// Whether the device's driver computes on the CPU.
+    software: bool,
+    /// Whether gpufeed itself was built without optimisation.
+    debug_build: bool,
+    strategy: Strategy,
+    /// The samples, in words.
+    source: String,
+    source_samples: u64,
+    /// What a full batch becomes.
+    tensor_shape: Vec<usize>,
+    tensor_dtype: String,
+    batch_size: usize,
+    epochs: u32,
+    slots: usize,
+    outputs: usize,
+    workers: usize,
+    seed: Option<u64>,
+    /// From the first epoch's start until the device had done the last batch. Includes saving.
+    elapsed_s: f64,
+    samples_per_s: f64,
+    /// Decimal gigabytes of source bytes.
+    gb_per_s: f64,
+    stats: LoaderStats,
+    /// Bytes planned.
+    footprint: Footprint,
+    /// Bytes held at the end; null if the loader has stopped.
+    memory: Option<MemoryUse>,
+    saved: bool,
+    interrupted: bool,
+    error: Option<String>,
+    #[serde(skip)]
+    noun: &'static str,
+}
+
+/// What samples of this layout are called.
+pub fn noun(sample: SampleLayout) -> &'static str {
+    if sample.as_image().is_some() { "images" } else { "samples" }
+}
+
+impl Report {
+    pub fn new(loader: &AnyLoader, args: &RunArgs, ending: &Ending) -> Self {
+        let (stats, tensor, options) = (loader.stats(), loader.tensor(), loader.options());
+        let elapsed_s = ending.elapsed.as_secs_f64();
+        Self {
+            device: loader.info().clone(),
+            software: loader.info().is_software(),
+            debug_build: cfg!(debug_assertions),
+            strategy: loader.strategy(),
+            source: format!("{}: {}", args.data.display(), loader.source().layout()),
+            source_samples: loader.source().len(),
+            tensor_shape: tensor.shape.as_slice().to_vec(),
+            tensor_dtype: tensor.dtype.to_string(),
+            batch_size: options.batch_size,
+            epochs: args.loading.epochs,
+            slots: options.slots,
+            outputs: options.outputs,
+            workers: options.workers,
+            seed: options.seed,
+            elapsed_s,
+            samples_per_s: stats.samples as f64 / elapsed_s,
+            gb_per_s: stats.bytes as f64 / 1e9 / elapsed_s,
+            stats,
+            footprint: loader.footprint(),
+            memory: loader.memory(),
+            saved: args.save.is_some(),
+            interrupted: ending.interrupted,
+            error: ending.error.as_ref().map(ToString::to_string),
+            noun: noun(loader.source().layout()),
+        }
+    }
+
+    /// The report for people.
+    pub fn text(&self) -> String {
+        let head = output::table(&["", ""], CellAlignment::Left, self.head());
+        let passing = output::table(
+            &["per batch", "p50", "p95", "p99", "max"],
+            CellAlignment::Right,
+            [percentiles("latency", &self.stats.latency), percentiles("wait in next", &self.stats.wait)],
+        );
+        let time =
+            output::table(&["where the time went", "total", "per batch", "share"], CellAlignment::Right, self.time());
+        format!("{}\n{head}\n{passing}\n\n{time}", self.headline())
+    }
+
+    fn headline(&self) -> String {
+        let ended = match (&self.error, self.interrupted) {
+            (Some(_), _) => " (stopped by an error)",
+            (None, true) => " (interrupted)",
+            (None, false) => "",
+        };
+        format!(
+            "{} {} in {} in {}: {} {}/s, {} GB/s{ended}",
+            self.stats.samples,
+            self.noun,
+            units::count(self.stats.batches, "batch", "batches"),
+            units::seconds(self.elapsed_s),
+            units::digits(self.samples_per_s),
+            self.noun,
+            units::digits(self.gb_per_s),
+        )
+    }
+
+    fn head(&self) -> Vec<Vec<String>> {
+        let Footprint { staging, device, outputs } = self.footprint;
+        let memory = format!(
+            "{} ({} staging, {} device, {} outputs)",
+            units::bytes(self.footprint.total()),
+            units::bytes(staging),
+            units::bytes(device),
+            units::bytes(outputs)
+        );
+        let tensor = format!("{} {:?}", self.tensor_dtype, self.tensor_shape);
+        let threads = format!("{}, {} slots, {} outputs", self.workers, self.slots, self.outputs);
+        let mut rows = vec![
+            ("device", format!("{} {} ({})", self.device.id, self.device.name, devices::kind(&self.device))),
+            ("strategy", self.strategy.to_string()),
+            ("source", format!("{} {} ({})", self.source_samples, self.noun, self.source)),
+            ("tensor", tensor),
+            ("workers", threads),
+            ("memory", memory),
+        ];
+        if self.debug_build {
+            rows.push((
+                "build",
+                "debug build: the CPU's part is several times slower than in a release build".to_owned(),
+            ));
+        }
+        if self.saved {
+            rows.push(("saving", "the times include reading back and saving".to_owned()));
+        }
+        rows.into_iter().map(|(name, value)| vec![name.to_owned(), value]).collect()
+    }
+
+    /// Workers run side by side, so their sum is divided; so are batches on the device, whose share would mean nothing.
+    fn time(&self) -> Vec<Vec<String>> {
+        let stats = &self.stats;
+        let row = |name: &str, seconds: f64, share: bool| {
+            let per_batch = if stats.batches == 0 { 0.0 } else { seconds / stats.batches as f64 };
+            let share = if share { format!("{:.1}%", 100.0 * seconds / self.elapsed_s) } else { "-".to_owned() };
+            vec![name.to_owned(), units::seconds(seconds), units::seconds(per_batch), share]
+        };
+        vec![
+            row("source, per worker", stats.source_s / self.workers as f64, true),
+            row("begin (taking staging memory)", stats.begin_s, true),
+            row("slot wait", stats.slot_wait_s, true),
+            row("submit", stats.submit_s, true),
+            row("GPU, queued to done (overlapping)", stats.gpu_s, false),
+        ]
+    }
+}
+
+fn percentiles(name: &str, of: &Percentiles) -> Vec<String> {
+    let times = [of.p50_us, of.p95_us, of.p99_us, of.max_us].map(|us| units::seconds(us / 1e6));
+    std::iter::once(name.to_owned()).chain(times).collect()
+}
