@@ -245,3 +245,22 @@ fn make_outputs<L: Lane>(lane: &mut L, options: &LoaderOptions) -> Result<Vec<Ou
     };
     (0..options.outputs).map(|_| one(lane)).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::backend::host::HostBackend;
+    use crate::layout::SampleLayout;
+    use crate::source::SyntheticSource;
+
+    #[test]
+    fn a_region_that_ends_at_once_is_not_taken_for_the_slots_last() {
+        let batches = if cfg!(miri) { 20 } else { 5000 };
+        let source = SyntheticSource::blank(SampleLayout::bytes(&[8]).expect("bytes"), batches * 8);
+        let options = LoaderOptions { batch_size: 8, workers: 4, ..LoaderOptions::default() };
+        let mut loader = Loader::new(&HostBackend::new(), Arc::new(source), options).expect("a loader");
+        for (number, batch) in loader.epoch(0).enumerate() {
+            assert_eq!(batch.expect("a batch").indices().first(), Some(&(number as u64 * 8)));
+        }
+    }
+}

@@ -87,6 +87,8 @@ pub(super) struct Progress {
     lost: Option<DeviceError>,
     lost_told: bool,
     lost_at: u64,
+    /// Empty but while a slot is handed out.
+    cut: Vec<Job>,
     in_flight: Vec<(SubmissionId, Passage)>,
     finished: Vec<SubmissionId>,
 }
@@ -104,6 +106,7 @@ impl Progress {
             lost: None,
             lost_told: false,
             lost_at: 0,
+            cut: Vec::new(),
             in_flight: Vec::with_capacity(slots),
             finished: Vec::with_capacity(slots),
         }
@@ -277,10 +280,14 @@ impl<L: Lane> Pump<L> {
         let assembly = &self.progress.assemblies[slot];
         assembly.start(sampler.batch(number));
         let samples = assembly.samples();
-        let mut lost_worker = false;
+        // Every region is cut before the first is given away: a worker may end its own at once, and with none beside it, it
+        // would be taken for the slot's last.
         for run in self.layout.runs(samples, self.workers) {
             let region = fill.cut(self.layout.run_bytes(&run, samples).len());
-            let job = Job { assembly: Arc::clone(assembly), slot, run, region };
+            self.progress.cut.push(Job { assembly: Arc::clone(assembly), slot, run, region });
+        }
+        let mut lost_worker = false;
+        for job in self.progress.cut.drain(..) {
             // Workers outlive the pump; were one not to, its region is dropped here, which cancels the batch.
             lost_worker |= self.jobs.send(job).is_err();
         }

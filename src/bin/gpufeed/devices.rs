@@ -44,7 +44,7 @@ pub fn devices(args: &DevicesArgs) -> Result<ExitCode> {
         for card in &cards {
             output::print(format_args!("{}\n{}\n", title(card), table(card)))?;
         }
-        output::print(legend())?;
+        output::print(format_args!("Strategies\n{}", legend()))?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -52,11 +52,11 @@ pub fn devices(args: &DevicesArgs) -> Result<ExitCode> {
 /// What kind of device it is, in a word.
 pub fn kind(info: &AdapterInfo) -> &'static str {
     match info.device_type {
-        _ if info.api == Api::Host => "host memory, no GPU",
+        _ if info.api == Api::Host => "no GPU",
         DeviceType::Discrete => "discrete GPU",
         DeviceType::Integrated => "integrated GPU",
         DeviceType::Virtual => "virtual GPU",
-        DeviceType::Software => "software: computes on the CPU, no GPU",
+        DeviceType::Software => "software, computes on the CPU",
         _ => "type not known",
     }
 }
@@ -67,11 +67,11 @@ fn title(card: &[&AdapterInfo]) -> String {
     let memory =
         card.iter().find_map(|entry| entry.memory).map(|memory| format!(", {} of memory", units::bytes(memory)));
     let pci = card.iter().find_map(|entry| entry.pci.as_ref()).map(|pci| format!(", PCI {pci}"));
-    format!("{} ({}){}{}", first.name, kind(first), memory.unwrap_or_default(), pci.unwrap_or_default())
+    format!("{}: {}{}{}", first.name, kind(first), memory.unwrap_or_default(), pci.unwrap_or_default())
 }
 
 /// One column for each API of the card.
-fn table(card: &[&AdapterInfo]) -> comfy_table::Table {
+fn table(card: &[&AdapterInfo]) -> String {
     let header: Vec<&str> = std::iter::once("").chain(card.iter().map(|entry| entry.id.as_str())).collect();
     let row = |name: &str, cell: &dyn Fn(&AdapterInfo) -> String| -> Vec<String> {
         std::iter::once(name.to_owned()).chain(card.iter().map(|entry| cell(entry))).collect()
@@ -118,9 +118,9 @@ fn support(entry: &AdapterInfo, strategy: Strategy) -> Option<String> {
     Some(known.missing.as_ref().map_or_else(|| "available".to_owned(), |reason| format!("no: {reason}")))
 }
 
-fn legend() -> comfy_table::Table {
+fn legend() -> String {
     let rows = Strategy::ALL.iter().map(|strategy| vec![strategy.key().to_owned(), strategy.describe().to_owned()]);
-    output::table(&["Strategies", ""], CellAlignment::Left, rows)
+    output::table(&[], CellAlignment::Left, rows)
 }
 
 #[cfg(test)]
@@ -147,8 +147,8 @@ mod tests {
         };
         let gl = AdapterInfo { id: "gl:0".to_owned(), api: Api::Gl, limits: Vec::new(), ..vulkan.clone() };
         let card = [&vulkan, &gl];
-        assert_eq!(title(&card), "llvmpipe (software: computes on the CPU, no GPU), 3.00 GiB of memory");
-        let text = table(&card).to_string();
+        assert_eq!(title(&card), "llvmpipe: software, computes on the CPU, 3.00 GiB of memory");
+        let text = table(&card);
         for part in ["vulkan:0", "gl:0", "2.00 GiB", "max_things", "mapped-ring", "available", "no: it lacks a feature"]
         {
             assert!(text.contains(part), "{part}:\n{text}");

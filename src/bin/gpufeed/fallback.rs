@@ -31,9 +31,9 @@ pub fn notice(found: &[AdapterInfo]) -> Option<String> {
     }
     chosen.is_software().then(|| {
         format!(
-            "note: no GPU was found, only the software driver `{}` ({}), which computes on the CPU: results are right,\n\
-             and the numbers say nothing about any GPU. {}",
-            chosen.name, chosen.id, GPU_DRIVER
+            "note: no GPU was found, only {}, the software driver `{}`.\n\
+             It computes on the CPU: results are right, and the numbers say nothing about any GPU. {}",
+            chosen.id, chosen.name, GPU_DRIVER
         )
     })
 }
@@ -43,13 +43,14 @@ const GPU_DRIVER: &str = if cfg!(target_os = "macos") {
 } else if cfg!(windows) {
     "For a GPU, install its vendor's driver."
 } else {
-    "For a GPU, install its vendor's driver (Debian: `nvidia-driver`\n\
-     for NVIDIA, `mesa-vulkan-drivers` for AMD and Intel) and see that `vulkaninfo` lists it."
+    "For a GPU,\n\
+     install its vendor's driver (Debian: `nvidia-driver` for NVIDIA, `mesa-vulkan-drivers` for AMD and Intel)\n\
+     and see that `vulkaninfo` lists it."
 };
 
 fn remedy() -> String {
     if cfg!(target_os = "linux") {
-        format!("{GPU_DRIVER} For software\nVulkan without a GPU, install `mesa-vulkan-drivers`.")
+        format!("{GPU_DRIVER} For software Vulkan without a GPU, install `mesa-vulkan-drivers`.")
     } else {
         GPU_DRIVER.to_owned()
     }
@@ -77,7 +78,7 @@ mod tests {
     #[test]
     fn a_software_driver_is_named_and_a_gpu_needs_no_notice() {
         let text = notice(&[vulkan(DeviceType::Software), host_info()]).expect("a notice");
-        assert!(text.contains("software driver `Some Card` (vulkan:0)"), "{text}");
+        assert!(text.contains("only vulkan:0, the software driver `Some Card`"), "{text}");
         assert_eq!(notice(&[vulkan(DeviceType::Integrated), host_info()]), None);
         assert_eq!(notice(&[]), None);
     }

@@ -16,13 +16,16 @@ use gpufeed::OpenError;
 
 use args::{Cli, Command};
 
+/// The exit code where there is no such device.
 const NO_DEVICE: u8 = 3;
+/// What is logged unless `RUST_LOG` says otherwise. wgpu warns about much that is no concern of a user, and EGL calls it an
+/// error when it tries one driver after the other.
+const LOG: &str = "error,gpufeed=warn,wgpu_hal::gles::egl=off";
 
 fn main() -> ExitCode {
     // Wrong usage ends here, with clap's exit code 2.
     let cli = Cli::parse();
-    // wgpu warns about much that is no concern of a user.
-    env_logger::Builder::from_env(env_logger::Env::default().default_filter_or("gpufeed=warn,error")).init();
+    env_logger::Builder::from_env(env_logger::Env::default().default_filter_or(LOG)).init();
     dispatch(cli.command).unwrap_or_else(|error| failed(&error))
 }
 

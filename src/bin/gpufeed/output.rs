@@ -54,17 +54,20 @@ pub fn error(error: &Error) {
     }
 }
 
-/// A table without lines: the first column is text, the others as asked for.
-pub fn table(header: &[&str], others: CellAlignment, rows: impl IntoIterator<Item = Vec<String>>) -> Table {
+/// A table without lines, as text: the first column is to the left, the others as asked for. An empty header is left out.
+pub fn table(header: &[&str], others: CellAlignment, rows: impl IntoIterator<Item = Vec<String>>) -> String {
     let mut table = Table::new();
     table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Dynamic);
     if table.width().is_none_or(|width| width > WIDTH) {
         table.set_width(WIDTH);
     }
-    table.set_header(header.iter().copied()).add_rows(rows);
+    if !header.is_empty() {
+        table.set_header(header.iter().copied());
+    }
+    table.add_rows(rows);
     for (place, column) in table.column_iter_mut().enumerate() {
         column.set_padding((if place == 0 { 2 } else { 0 }, 2));
         column.set_cell_alignment(if place == 0 { CellAlignment::Left } else { others });
     }
-    table
+    table.trim_fmt()
 }

@@ -87,7 +87,7 @@ impl Report {
 
     /// The report for people.
     pub fn text(&self) -> String {
-        let head = output::table(&["", ""], CellAlignment::Left, self.head());
+        let head = output::table(&[], CellAlignment::Left, self.head());
         let passing = output::table(
             &["per batch", "p50", "p95", "p99", "max"],
             CellAlignment::Right,
@@ -95,7 +95,7 @@ impl Report {
         );
         let time =
             output::table(&["where the time went", "total", "per batch", "share"], CellAlignment::Right, self.time());
-        format!("{}\n{head}\n{passing}\n\n{time}", self.headline())
+        format!("{}\n{head}\n\n{passing}\n\n{time}", self.headline())
     }
 
     fn headline(&self) -> String {
@@ -128,7 +128,7 @@ impl Report {
         let tensor = format!("{} {:?}", self.tensor_dtype, self.tensor_shape);
         let threads = format!("{}, {} slots, {} outputs", self.workers, self.slots, self.outputs);
         let mut rows = vec![
-            ("device", format!("{} {} ({})", self.device.id, self.device.name, devices::kind(&self.device))),
+            ("device", format!("{}, {}: {}", self.device.id, self.device.name, devices::kind(&self.device))),
             ("strategy", self.strategy.to_string()),
             ("source", format!("{} {} ({})", self.source_samples, self.noun, self.source)),
             ("tensor", tensor),
