@@ -1,0 +1,144 @@
+//! What it comes to, in words: who won on each device, by how much, and why.
+
+use gpufeed::AdapterInfo;
+use gpufeed::Strategy;
+use gpufeed::measure::report::{Ceiling, Configuration, DeviceReport, Report, Settings, Verdict};
+use gpufeed::measure::{Ratio, ratio_in_words};
+
+use super::table::flags;
+use crate::{output::paragraph, units};
+
+/// The summary of all devices.
+pub fn text(report: &Report) -> String {
+    let mut lines = vec!["Summary".to_owned()];
+    for device in &report.devices {
+        lines.extend(of_device(device, report));
+    }
+    if report.devices.len() > 1 {
+        lines.push("Devices are not compared with each other: each was measured against its own ceilings.".to_owned());
+    }
+    if report.interrupted {
+        lines.push("Interrupted: this is what had been measured.".to_owned());
+    }
+    lines.join("\n")
+}
+
+fn of_device(device: &DeviceReport, report: &Report) -> Vec<String> {
+    let name = name(&device.adapter, report.debug_build);
+    let Some(winner) = &device.winner else {
+        return vec![format!("  {name}: nothing was measured.")];
+    };
+    let best = row(device, &winner.settings);
+    let mut lines = vec![paragraph(2, &format!("{name}: {}.", verdict(device, winner)))];
+    lines.extend(best.map(|best| paragraph(4, &why(best, report))));
+    for other in others(device, winner) {
+        lines.push(paragraph(4, &against(other, best)));
+    }
+    lines.extend(sweep(device).map(|text| paragraph(4, &text)));
+    lines
+}
+
+fn name(adapter: &AdapterInfo, debug_build: bool) -> String {
+    let flags = flags(adapter.is_software(), debug_build);
+    let flags = if flags.is_empty() { flags } else { format!(" ({flags})") };
+    format!("{} {}{flags}", adapter.id, adapter.name)
+}
+
+fn row<'a>(device: &'a DeviceReport, settings: &Settings) -> Option<&'a Configuration> {
+    device.configurations.iter().find(|configuration| configuration.settings == *settings)
+}
+
+/// The strategy, and its sizes if there are several.
+fn called(device: &DeviceReport, settings: &Settings) -> String {
+    let Settings { strategy, batch_size, workers, slots, .. } = settings;
+    if device.sweep.is_empty() {
+        strategy.to_string()
+    } else {
+        format!("{strategy} (batch {batch_size}, {workers} workers, {slots} slots)")
+    }
+}
+
+fn verdict(device: &DeviceReport, winner: &Verdict) -> String {
+    let ours = called(device, &winner.settings);
+    match (&winner.runner_up, winner.ratio, winner.spread) {
+        (Some(second), Some(ratio), Some(spread)) => {
+            let theirs = called(device, second);
+            ratio_in_words(&ours, &theirs, &Ratio { ratio, spread, rounds: winner.rounds })
+        }
+        (Some(second), ..) => format!("{ours} and {}: nothing to compare", called(device, second)),
+        (None, ..) => format!("{ours} is the only strategy that was measured"),
+    }
+}
+
+/// Throughput, its share of the ceiling, and what held it back.
+fn why(best: &Configuration, report: &Report) -> String {
+    let rate = best.median.map(|median| {
+        let noun = if report.data.images { "images" } else { "samples" };
+        format!("{} {noun}/s, {} GB/s", units::digits(median.images_s.median), units::digits(median.gb_s))
+    });
+    let share = best.share_of_ceiling.map(|share| {
+        let of = match share.of {
+            Ceiling::HostMemcpy => "the host's memcpy, the lower ceiling",
+            Ceiling::DeviceCopy => "the device's own copy, the lower ceiling",
+        };
+        format!("{:.0}% of {of}", share.percent)
+    });
+    let parts: Vec<String> = [rate, share, held_back(best)].into_iter().flatten().collect();
+    format!("{}: {}.", best.settings.strategy, parts.join("; "))
+}
+
+/// What was busiest, beside how busy the rest was.
+fn held_back(row: &Configuration) -> Option<String> {
+    let (held_back, shares) = (row.held_back?, row.shares?);
+    let percent = |share: f64| 100.0 * share;
+    Some(format!(
+        "held back by {}, busy {:.0}% of the time (workers {:.0}%, begin {:.0}%, submit {:.0}%, device {:.0}%, waiting \
+         for a slot {:.0}%)",
+        held_back.by.describe(),
+        percent(held_back.share),
+        percent(shares.fill),
+        percent(shares.begin),
+        percent(shares.submit),
+        percent(shares.device),
+        percent(shares.slot_wait)
+    ))
+}
+
+/// Every other strategy with the sizes of the winner, or with its own if it was not measured with those.
+fn others<'a>(device: &'a DeviceReport, winner: &Verdict) -> Vec<&'a Configuration> {
+    let here = |strategy: Strategy| {
+        let rows = || device.configurations.iter().filter(move |c| c.is_measured() && c.settings.strategy == strategy);
+        rows().find(|c| c.settings.same_sizes(&winner.settings)).or_else(|| rows().next())
+    };
+    let mut strategies: Vec<Strategy> = Vec::new();
+    for configuration in &device.configurations {
+        let strategy = configuration.settings.strategy;
+        if strategy != winner.settings.strategy && !strategies.contains(&strategy) {
+            strategies.push(strategy);
+        }
+    }
+    strategies.into_iter().filter_map(here).collect()
+}
+
+fn against(other: &Configuration, best: Option<&Configuration>) -> String {
+    let rates = |row: &Configuration| row.rounds.iter().map(|round| round.images_s).collect::<Vec<_>>();
+    let ratio = best.and_then(|best| Ratio::of(&rates(other), &rates(best)));
+    let ratio = ratio.map(|r| format!("{:.2} ± {:.2} of that", r.ratio, r.spread));
+    let allocates = other.allocates_per_batch.then(|| "allocates for every batch".to_owned());
+    let parts: Vec<String> = [ratio, allocates, held_back(other)].into_iter().flatten().collect();
+    format!("{}: {}.", other.settings.strategy, parts.join("; "))
+}
+
+/// Where the winner of a sweep changes.
+fn sweep(device: &DeviceReport) -> Option<String> {
+    let first = device.sweep.first()?;
+    if device.sweep.iter().all(|verdict| verdict.settings.strategy == first.settings.strategy) {
+        return Some(format!("{} was fastest in every combination of sizes.", first.settings.strategy));
+    }
+    let each = device.sweep.iter().map(|verdict| {
+        let sure = if verdict.beyond_noise { "" } else { ", within the noise" };
+        let Settings { strategy, batch_size, workers, slots, .. } = verdict.settings;
+        format!("{strategy} with batch {batch_size}, {workers} workers, {slots} slots{sure}")
+    });
+    Some(format!("The winner changes with the sizes: {}.", each.collect::<Vec<_>>().join("; ")))
+}
