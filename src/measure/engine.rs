@@ -158,7 +158,7 @@ impl<B: Backend> Comparison<'_, B> {
     }
 
     fn verify_all(&mut self, batches: &[u64]) {
-        let mut held = 0u64;
+        let mut open = 0u64;
         for (place, (&settings, &batches)) in self.plan.settings.iter().zip(batches).enumerate() {
             if self.over() {
                 return;
@@ -178,10 +178,9 @@ impl<B: Backend> Comparison<'_, B> {
                 Ok((verified, footprint)) => {
                     let row = &mut self.report.configurations[place];
                     (row.verified, row.footprint) = (Some(verified), Some(footprint));
-                    // The staging step has a loader of its own, with one slot.
-                    held = held.saturating_add(footprint.total().saturating_mul(2));
-                    let hold = held <= self.plan.hold_bytes;
-                    match Contestant::new(self.backend, &self.source, options, hold) {
+                    // The staging step has a loader of its own, with one slot and small tensors.
+                    open = open.saturating_add(footprint.total()).saturating_add(footprint.total() / 2);
+                    match Contestant::new(self.backend, &self.source, options) {
                         Ok(contestant) => self.contestants.push((place, contestant)),
                         Err(error) => self.failed(place, &error),
                     }
@@ -190,6 +189,10 @@ impl<B: Backend> Comparison<'_, B> {
                 Err(error) => self.failed(place, &error),
             }
         }
+        // All or none: what is opened anew for each round must not compete with what stays warm.
+        let device = self.backend.info().memory.map_or(u64::MAX, |bytes| bytes / 4);
+        let hold = open <= self.plan.hold_bytes.min(device);
+        self.contestants.iter_mut().for_each(|(_, contestant)| contestant.hold(hold));
     }
 
     fn failed(&mut self, place: usize, error: &VerifyError) {

@@ -29,15 +29,15 @@ pub(super) struct Contestant<B: Backend> {
 }
 
 impl<B: Backend> Contestant<B> {
-    pub(super) fn new(
-        backend: &B,
-        source: &Arc<dyn Source>,
-        options: LoaderOptions,
-        hold: bool,
-    ) -> Result<Self, VerifyError> {
+    pub(super) fn new(backend: &B, source: &Arc<dyn Source>, options: LoaderOptions) -> Result<Self, VerifyError> {
         let checker = Checker::new(Arc::clone(source), &options)?;
         let (backend, source) = (backend.clone(), Arc::clone(source));
-        Ok(Self { backend, source, options, checker, hold, whole: None, staging: None, epoch: 0 })
+        Ok(Self { backend, source, options, checker, hold: false, whole: None, staging: None, epoch: 0 })
+    }
+
+    /// Whether the loaders stay open between the rounds.
+    pub(super) fn hold(&mut self, hold: bool) {
+        self.hold = hold;
     }
 
     /// One round from source to tensor, whose last batch is compared; `None` if it was ended early.

@@ -5,7 +5,7 @@ use gpufeed::Strategy;
 use gpufeed::measure::report::{Ceiling, Configuration, DeviceReport, Report, Settings, Verdict};
 use gpufeed::measure::{Ratio, ratio_in_words};
 
-use super::table::flags;
+use super::table::{flags, percent};
 use crate::{output::paragraph, units};
 
 /// The summary of all devices.
@@ -81,7 +81,7 @@ fn why(best: &Configuration, report: &Report) -> String {
             Ceiling::HostMemcpy => "the host's memcpy, the lower ceiling",
             Ceiling::DeviceCopy => "the device's own copy, the lower ceiling",
         };
-        format!("{:.0}% of {of}", share.percent)
+        format!("{} of {of}", percent(share.percent))
     });
     let parts: Vec<String> = [rate, share, held_back(best)].into_iter().flatten().collect();
     format!("{}: {}.", best.settings.strategy, parts.join("; "))
@@ -90,17 +90,16 @@ fn why(best: &Configuration, report: &Report) -> String {
 /// What was busiest, beside how busy the rest was.
 fn held_back(row: &Configuration) -> Option<String> {
     let (held_back, shares) = (row.held_back?, row.shares?);
-    let percent = |share: f64| 100.0 * share;
+    let whole = |share: f64| format!("{:.0}%", 100.0 * share);
     Some(format!(
-        "held back by {}, busy {:.0}% of the time (workers {:.0}%, begin {:.0}%, submit {:.0}%, device {:.0}%, waiting \
-         for a slot {:.0}%)",
+        "held back by {}, busy {} of the time (workers {}, begin {}, submit {}, device {}, waiting for a slot {})",
         held_back.by.describe(),
-        percent(held_back.share),
-        percent(shares.fill),
-        percent(shares.begin),
-        percent(shares.submit),
-        percent(shares.device),
-        percent(shares.slot_wait)
+        whole(held_back.share),
+        whole(shares.fill),
+        whole(shares.begin),
+        whole(shares.submit),
+        whole(shares.device),
+        whole(shares.slot_wait)
     ))
 }
 
@@ -123,7 +122,7 @@ fn others<'a>(device: &'a DeviceReport, winner: &Verdict) -> Vec<&'a Configurati
 fn against(other: &Configuration, best: Option<&Configuration>) -> String {
     let rates = |row: &Configuration| row.rounds.iter().map(|round| round.images_s).collect::<Vec<_>>();
     let ratio = best.and_then(|best| Ratio::of(&rates(other), &rates(best)));
-    let ratio = ratio.map(|r| format!("{:.2} ± {:.2} of that", r.ratio, r.spread));
+    let ratio = ratio.map(|r| format!("{:.2} ± {:.2} times as fast", r.ratio, r.spread));
     let allocates = other.allocates_per_batch.then(|| "allocates for every batch".to_owned());
     let parts: Vec<String> = [ratio, allocates, held_back(other)].into_iter().flatten().collect();
     format!("{}: {}.", other.settings.strategy, parts.join("; "))

@@ -1,11 +1,11 @@
 //! A device's table.
 
 use comfy_table::CellAlignment;
-use gpufeed::AdapterInfo;
 use gpufeed::loader::Percentiles;
 use gpufeed::measure::report::{
     Ceiling, Ceilings, Configuration, DeviceReport, DeviceStatus, Median, Report, Settings, Share, Staging, Status,
 };
+use gpufeed::{AdapterInfo, Api};
 
 use crate::{devices, output, units};
 
@@ -33,8 +33,11 @@ pub fn head(report: &Report) -> String {
 
 /// The device and what kind it is.
 pub fn title(adapter: &AdapterInfo) -> String {
-    let driver = format!("{} {}", adapter.driver, adapter.driver_info);
-    format!("{}: {}, {} ({})", adapter.id, adapter.name, driver.trim(), devices::kind(adapter))
+    let driver = match adapter.api {
+        Api::Host => String::new(),
+        _ => format!(", {}", format!("{} {}", adapter.driver, adapter.driver_info).trim()),
+    };
+    format!("{}: {}{driver} ({})", adapter.id, adapter.name, devices::kind(adapter))
 }
 
 /// What must stand beside each number.
@@ -122,11 +125,16 @@ fn staged(staging: &Staging) -> String {
 }
 
 fn shared(share: &Share) -> String {
-    format!("{:.0}% {}", share.percent, ceiling(share.of))
+    format!("{} {}", percent(share.percent), ceiling(share.of))
+}
+
+/// Percent, with a decimal where there is not much before it.
+pub fn percent(percent: f64) -> String {
+    format!("{percent:.*}%", usize::from(percent < 9.95))
 }
 
 /// A ceiling's name.
-pub fn ceiling(ceiling: Ceiling) -> &'static str {
+fn ceiling(ceiling: Ceiling) -> &'static str {
     match ceiling {
         Ceiling::HostMemcpy => "memcpy",
         Ceiling::DeviceCopy => "device",
