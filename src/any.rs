@@ -66,7 +66,11 @@ impl AnyBackend {
         match select::api_of(wanted) {
             Some(Api::Host) => Ok(Self::Host(HostBackend::new())),
             #[cfg(feature = "wgpu")]
-            Some(_) => WgpuBackend::open(wanted).map(Self::Wgpu),
+            Some(_) => WgpuBackend::open(wanted).map(Self::Wgpu).map_err(|error| match error {
+                // The host is there as well.
+                OpenError::NoDevice { .. } => select::no_device(wanted, &devices()),
+                other => other,
+            }),
             _ => {
                 let all = devices();
                 Self::open_info(select::select(&all, wanted)?)

@@ -205,7 +205,7 @@ pub trait Lane: Send + 'static {
 }
 
 /// Device memory that holds a batch. Clones are the same memory.
-pub trait Tensor: Clone + Send + Sync + 'static {
+pub trait Tensor: Clone + std::fmt::Debug + Send + Sync + 'static {
     /// Whether reading calls into the device, which then happens on the loader's pump thread while there is one.
     const READS_ON_PUMP: bool;
 

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::Loader;
 use super::batch::Batch;
 use super::pump::{Delivered, Delivery, ToPump};
+use super::{Loader, patience};
 use crate::backend::Backend;
 use crate::error::{DeviceError, LoadError};
 
@@ -49,7 +49,7 @@ impl<'a, B: Backend> Epoch<'a, B> {
         loop {
             let (delivery, at_once) = match self.loader.deliveries.try_recv() {
                 Ok(delivery) => (delivery, true),
-                Err(_) => match self.loader.deliveries.recv() {
+                Err(_) => match patience::recv(&self.loader.deliveries) {
                     Ok(delivery) => (delivery, false),
                     Err(_) => return Err(LoadError::Stopped { reason: self.loader.stop_reason() }),
                 },

@@ -15,6 +15,7 @@ mod epoch;
 mod metrics;
 mod options;
 mod outputs;
+mod patience;
 mod pump;
 mod sampler;
 mod threads;

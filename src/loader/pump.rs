@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use super::assembly::Assembly;
 use super::metrics::{Metrics, Passage};
 use super::outputs::{Output, OutputPool};
+use super::patience;
 use super::sampler::Sampler;
 use super::window::Window;
 use super::worker::Job;
@@ -87,10 +88,10 @@ pub(super) struct Progress {
     lost: Option<DeviceError>,
     lost_told: bool,
     lost_at: u64,
-    /// Empty but while a slot is handed out.
-    cut: Vec<Job>,
     in_flight: Vec<(SubmissionId, Passage)>,
     finished: Vec<SubmissionId>,
+    /// Regions between being cut and being handed out.
+    cut: Vec<Job>,
 }
 
 impl Progress {
@@ -106,9 +107,9 @@ impl Progress {
             lost: None,
             lost_told: false,
             lost_at: 0,
-            cut: Vec::new(),
             in_flight: Vec::with_capacity(slots),
             finished: Vec::with_capacity(slots),
+            cut: Vec::new(),
         }
     }
 
@@ -175,7 +176,7 @@ impl<L: Lane> Pump<L> {
     /// Waits for the next message, or for the device.
     fn block(&mut self) -> Result<Option<ToPump>, flume::RecvError> {
         if self.lane.in_flight() == 0 {
-            return self.inbox.recv().map(Some);
+            return patience::recv(&self.inbox).map(Some);
         }
         let window = &self.progress.window;
         let wants_slot = window.to_begin().is_some() && self.progress.lost.is_none();
@@ -192,12 +193,21 @@ impl<L: Lane> Pump<L> {
 
     /// Does all that can be done now.
     fn advance(&mut self) {
-        if self.lane.in_flight() > 0 {
-            self.reap(Wait::Poll);
+        loop {
+            if self.lane.in_flight() > 0 {
+                self.reap(Wait::Poll);
+            }
+            let mut sent = false;
+            while self.send_front() {
+                sent = true;
+            }
+            self.start_next_epoch();
+            while self.begin_next() {}
+            // What was sent may have ended at once, and its slot is free then.
+            if !sent {
+                break;
+            }
         }
-        while self.send_front() {}
-        self.start_next_epoch();
-        while self.begin_next() {}
         self.tell_loss();
     }
 
@@ -280,18 +290,17 @@ impl<L: Lane> Pump<L> {
         let assembly = &self.progress.assemblies[slot];
         assembly.start(sampler.batch(number));
         let samples = assembly.samples();
-        // Every region is cut before the first is given away: a worker may end its own at once, and with none beside it, it
-        // would be taken for the slot's last.
-        for run in self.layout.runs(samples, self.workers) {
+        // All regions are cut before the first is handed out: a worker that ends the last open region reports the slot.
+        self.progress.cut.extend(self.layout.runs(samples, self.workers).map(|run| {
             let region = fill.cut(self.layout.run_bytes(&run, samples).len());
-            self.progress.cut.push(Job { assembly: Arc::clone(assembly), slot, run, region });
-        }
+            Job { assembly: Arc::clone(assembly), slot, run, region }
+        }));
+        self.progress.window.begun(Some(slot), Begun::Filling { fill, at, handed_out, ended: None });
         let mut lost_worker = false;
         for job in self.progress.cut.drain(..) {
             // Workers outlive the pump; were one not to, its region is dropped here, which cancels the batch.
             lost_worker |= self.jobs.send(job).is_err();
         }
-        self.progress.window.begun(Some(slot), Begun::Filling { fill, at, handed_out, ended: None });
         if lost_worker {
             self.progress.slot_ended(slot);
         }

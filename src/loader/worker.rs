@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::assembly::{Assembly, Failure};
+use super::patience;
 use super::pump::ToPump;
 use crate::source::Source;
 use crate::staging::Region;
@@ -22,7 +23,7 @@ pub(super) struct Job {
 /// Reads runs until the pump hangs up.
 pub(super) fn work(source: &dyn Source, jobs: &flume::Receiver<Job>, pump: &flume::Sender<ToPump>) {
     let sample_bytes = source.layout().byte_len();
-    for Job { assembly, slot, run, mut region } in jobs {
+    while let Ok(Job { assembly, slot, run, mut region }) = patience::recv(jobs) {
         let start = Instant::now();
         let complete = fill(source, &assembly, run, &mut region, sample_bytes);
         assembly.add_read_time(start.elapsed());

@@ -1,11 +1,11 @@
-//! Slots of host memory, and a device that reads them after a while.
+//! Slots of host memory, and a device that reads them.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use super::faults::FaultState;
 use super::kernel::Kernel;
+use super::queue::{Queue, Submission};
 use super::tensor::HostTensor;
 use crate::backend::{Feed, Footprint, Lane, LaneSpec, MemoryUse, Rejected, SubmissionId, Submitted, Wait};
 use crate::error::DeviceError;
@@ -15,14 +15,13 @@ use crate::staging::{Cancelled, Fill, FillState, Filled, HostMemory, Lent};
 /// Slots of host memory and the `memcpy` that empties them.
 pub struct HostLane {
     layout: BatchLayout,
-    kernel: Kernel,
     output_bytes: usize,
     fingerprints: bool,
     faults: Arc<FaultState>,
+    queue: Arc<Queue>,
     slots: Vec<Slot>,
-    queue: VecDeque<Submission>,
-    finished: Vec<SubmissionId>,
     next_id: SubmissionId,
+    in_flight: usize,
     memory: MemoryUse,
 }
 
@@ -38,16 +37,6 @@ enum SlotState {
     InFlight,
 }
 
-/// A slot that the device has yet to read.
-struct Submission {
-    id: SubmissionId,
-    slot: usize,
-    memory: HostMemory,
-    samples: usize,
-    tensor: HostTensor,
-    due: Instant,
-}
-
 impl HostLane {
     pub(super) fn new(spec: &LaneSpec, faults: Arc<FaultState>) -> Result<Self, DeviceError> {
         let bytes = spec.layout.slot_bytes();
@@ -55,17 +44,17 @@ impl HostLane {
         let slots = (0..spec.slots).map(slot).collect::<Result<Vec<_>, DeviceError>>()?;
         let staging = (bytes * slots.len()) as u64;
         let desc = spec.preprocess.tensor(&spec.layout, spec.layout.batch_size());
+        let kernel = Kernel::new(&spec.preprocess, &spec.layout);
         Ok(Self {
             layout: spec.layout,
-            kernel: Kernel::new(&spec.preprocess, &spec.layout),
             output_bytes: desc.buffer_bytes().unwrap_or(usize::MAX),
             fingerprints: spec.fingerprints,
+            queue: Arc::new(Queue::new(kernel, spec.layout, Arc::clone(&faults), slots.len())),
             faults,
             memory: MemoryUse { held: Footprint { staging, ..Footprint::default() }, allocations: slots.len() as u64 },
-            queue: VecDeque::with_capacity(slots.len()),
-            finished: Vec::with_capacity(slots.len()),
             slots,
             next_id: 0,
+            in_flight: 0,
         })
     }
 
@@ -87,46 +76,6 @@ impl HostLane {
         }
         Ok(memory)
     }
-
-    /// The device reads one slot.
-    fn execute(&mut self, submission: Submission) {
-        let Submission { id, slot, memory, samples, tensor, .. } = submission;
-        let payload = 0..self.layout.payload(samples);
-        tensor.write(&self.kernel, &memory, payload, self.layout.sample().byte_len());
-        self.slots[slot].memory = SlotState::Free(memory);
-        self.finished.push(id);
-    }
-
-    /// The device is lost: what was in flight will never be written, and its slots are free.
-    fn fail_all(&mut self, error: &DeviceError) {
-        while let Some(submission) = self.queue.pop_front() {
-            submission.tensor.fail(error.clone());
-            self.slots[submission.slot].memory = SlotState::Free(submission.memory);
-            self.finished.push(submission.id);
-        }
-    }
-
-    /// Runs what is due, waiting for the first submissions as told.
-    fn run_due(&mut self, wait: Wait) {
-        let mut must_wait = match wait {
-            Wait::Poll => 0,
-            Wait::One => usize::from(self.finished.is_empty()),
-            Wait::All => self.queue.len(),
-        };
-        while let Some(submission) = self.queue.front() {
-            let left = submission.due.saturating_duration_since(Instant::now());
-            if left > Duration::ZERO {
-                if must_wait == 0 {
-                    break;
-                }
-                std::thread::sleep(left);
-            }
-            must_wait = must_wait.saturating_sub(1);
-            if let Some(submission) = self.queue.pop_front() {
-                self.execute(submission);
-            }
-        }
-    }
 }
 
 impl Lane for HostLane {
@@ -136,7 +85,7 @@ impl Lane for HostLane {
         self.faults.check()?;
         self.memory.held.outputs += self.output_bytes as u64;
         self.memory.allocations += 1;
-        Ok(HostTensor::new(self.output_bytes, self.fingerprints))
+        Ok(HostTensor::new(self.output_bytes, self.fingerprints, Arc::clone(&self.queue)))
     }
 
     fn begin(&mut self) -> Result<Option<Fill>, DeviceError> {
@@ -180,29 +129,25 @@ impl Lane for HostLane {
         }
         let id = self.next_id;
         self.next_id += 1;
-        let delay = self.faults.delay();
-        let tensor = output.clone();
-        if delay.is_zero() {
-            self.execute(Submission { id, slot, memory, samples, tensor, due: Instant::now() });
-        } else {
-            tensor.expect();
-            self.queue.push_back(Submission { id, slot, memory, samples, tensor, due: Instant::now() + delay });
-        }
+        self.in_flight += 1;
+        let due = Instant::now() + self.faults.delay();
+        self.queue.push(Submission { id, slot, memory, samples, tensor: output.clone(), due });
         Ok(Submitted { id, tensor: output })
     }
 
     fn reap(&mut self, wait: Wait, finished: &mut Vec<SubmissionId>) -> Result<(), DeviceError> {
-        let health = self.faults.check();
-        match &health {
-            Ok(()) => self.run_due(wait),
-            Err(error) => self.fail_all(error),
-        }
-        finished.append(&mut self.finished);
-        health
+        let result = self.queue.run(wait);
+        let before = finished.len();
+        self.queue.finished(|id, slot, memory| {
+            self.slots[slot].memory = SlotState::Free(memory);
+            finished.push(id);
+        });
+        self.in_flight -= finished.len() - before;
+        result
     }
 
     fn in_flight(&self) -> usize {
-        self.queue.len() + self.finished.len()
+        self.in_flight
     }
 
     fn memory(&self) -> MemoryUse {
@@ -212,8 +157,7 @@ impl Lane for HostLane {
 
 impl Drop for HostLane {
     fn drop(&mut self) {
-        let mut finished = Vec::new();
-        // An error means that nothing is in flight any more.
-        let _ = self.reap(Wait::All, &mut finished);
+        // Tensors may outlive the lane. An error means that nothing is in flight any more.
+        let _ = self.queue.run(Wait::All);
     }
 }

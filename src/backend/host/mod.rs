@@ -6,6 +6,7 @@
 mod faults;
 mod kernel;
 mod lane;
+mod queue;
 mod tensor;
 
 pub use faults::Faults;

@@ -1,10 +1,10 @@
 //! Tensors in host memory.
 
-use std::ops::Range;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use super::kernel::Kernel;
-use crate::backend::Tensor;
+use super::queue::Queue;
+use crate::backend::{Tensor, Wait};
 use crate::error::DeviceError;
 use crate::preprocess::{Fingerprint, TensorDesc, fingerprint};
 
@@ -17,7 +17,7 @@ pub struct HostTensor {
 #[derive(Debug)]
 struct Shared {
     state: Mutex<State>,
-    written: Condvar,
+    queue: Arc<Queue>,
 }
 
 #[derive(Debug)]
@@ -31,14 +31,14 @@ struct State {
 }
 
 impl HostTensor {
-    pub(super) fn new(bytes: usize, fingerprints: bool) -> Self {
+    pub(super) fn new(bytes: usize, fingerprints: bool, queue: Arc<Queue>) -> Self {
         let state = State {
             words: vec![0; bytes.div_ceil(4)],
             fingerprints: fingerprints.then(Vec::new),
             pending: false,
             error: None,
         };
-        Self { shared: Arc::new(Shared { state: Mutex::new(state), written: Condvar::new() }) }
+        Self { shared: Arc::new(Shared { state: Mutex::new(state), queue }) }
     }
 
     /// Calls `look` with the tensor's elements, once they are written.
@@ -57,10 +57,9 @@ impl HostTensor {
         state.error = None;
     }
 
-    /// Computes the tensor from the samples in `slot`.
-    pub(super) fn write(&self, kernel: &Kernel, slot: &[u8], payload: Range<usize>, sample_bytes: usize) {
+    /// Computes the tensor from whole samples.
+    pub(super) fn write(&self, kernel: &Kernel, samples: &[u8], sample_bytes: usize) {
         let mut state = self.lock();
-        let samples = &slot[payload];
         kernel.run(samples, bytemuck::cast_slice_mut(&mut state.words));
         if let Some(fingerprints) = &mut state.fingerprints {
             fingerprints.clear();
@@ -68,7 +67,6 @@ impl HostTensor {
         }
         state.pending = false;
         state.error = None;
-        self.shared.written.notify_all();
     }
 
     /// Gives up writing the tensor.
@@ -76,7 +74,6 @@ impl HostTensor {
         let mut state = self.lock();
         state.pending = false;
         state.error = Some(error);
-        self.shared.written.notify_all();
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -86,7 +83,10 @@ impl HostTensor {
     fn wait(&self) -> Result<MutexGuard<'_, State>, DeviceError> {
         let mut state = self.lock();
         while state.pending {
-            state = self.shared.written.wait(state).unwrap_or_else(|poisoned| poisoned.into_inner());
+            drop(state);
+            // Lost or not, nothing is waiting afterwards; another thread may be at this tensor.
+            let _ = self.shared.queue.run(Wait::All);
+            state = self.lock();
         }
         match &state.error {
             Some(error) => Err(error.clone()),

@@ -149,8 +149,7 @@ impl WgpuLane {
         let to = self.copies_to(output).clone();
         let bytes = self.spec.layout.copy_bytes(samples) as u64;
         self.staging.record(slot, memory, &mut encoder, &to, bytes);
-        let source = if self.staging.in_place().is_empty() { 0 } else { slot };
-        if let Some(bindings) = output.bindings(source) {
+        if let Some(bindings) = output.bindings(slot) {
             self.kernels.encode(&mut encoder, bindings, samples);
         }
         let done = Done(id, self.done.0.clone());

@@ -39,8 +39,12 @@ impl WgpuTensor {
         &self.0.buffer
     }
 
-    pub(super) fn bindings(&self, source: usize) -> Option<&Bindings> {
-        self.0.bindings.get(source)
+    /// The bindings that read what came from this slot.
+    pub(super) fn bindings(&self, slot: usize) -> Option<&Bindings> {
+        match self.0.bindings.as_slice() {
+            [shared] => Some(shared),
+            each => each.get(slot),
+        }
     }
 
     /// Copies `bytes` bytes of a buffer to the CPU.

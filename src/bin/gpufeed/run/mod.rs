@@ -32,7 +32,6 @@ struct Ending {
 
 /// Loads the samples, and tells what was done even if an error or Ctrl-C ended it early.
 pub fn run(args: &RunArgs) -> Result<ExitCode> {
-    interrupt::catch()?;
     let source = open_source(&args.data, &args.images)?;
     let options = args.options(args.feed.preprocess(source.layout())?);
     let device = fallback::open(&args.device)?;
@@ -44,31 +43,28 @@ pub fn run(args: &RunArgs) -> Result<ExitCode> {
         loader.source().len(),
         args.loading.batch_size
     );
+    // Until here Ctrl-C ends the command at once: nothing was measured yet.
+    interrupt::catch()?;
     let ending = load(&mut loader, args.loading.epochs, saver.as_mut());
     // What the device has finished last is counted when the loader looks for it.
     thread::sleep(SETTLE);
     let report = Report::new(&loader, args, &ending);
-    if args.json {
-        output::print_json(&report)?;
-    } else {
-        output::print(report.text())?;
+    let printed = if args.json { output::print_json(&report) } else { output::print(report.text()) };
+    // A reader of the report that has gone away does not make the run a success.
+    if let Some(error) = ending.error {
+        return Err(error);
     }
-    match ending.error {
-        Some(error) => Err(error),
-        None if ending.interrupted => Ok(ExitCode::from(interrupt::EXIT_CODE)),
-        None => Ok(ExitCode::SUCCESS),
-    }
+    printed?;
+    Ok(if ending.interrupted { ExitCode::from(interrupt::EXIT_CODE) } else { ExitCode::SUCCESS })
 }
 
-fn load(loader: &mut AnyLoader, epochs: u32, mut saver: Option<&mut Saver>) -> Ending {
+fn load(loader: &mut AnyLoader, epochs: u32, saver: Option<&mut Saver>) -> Ending {
     let sample = loader.source().layout();
-    let samples = samples_per_epoch(loader) * u64::from(epochs);
+    let samples = samples_per_epoch(loader).saturating_mul(epochs.into());
     let progress = Progress::new(samples, report::noun(sample), sample.byte_len() as u64);
     let start = Instant::now();
     let mut last = None;
-    let delivered = (0..epochs).try_fold(true, |complete, epoch| {
-        Ok(complete && one_epoch(loader, epoch, &mut last, saver.as_deref_mut(), &progress)?)
-    });
+    let delivered = all_epochs(loader, epochs, &mut last, saver, &progress);
     let delivered = delivered.and_then(|complete| finish(last.as_ref()).map(|()| complete));
     let elapsed = start.elapsed();
     let (interrupted, error) = match delivered {
@@ -76,6 +72,22 @@ fn load(loader: &mut AnyLoader, epochs: u32, mut saver: Option<&mut Saver>) -> E
         Err(error) => (false, Some(error)),
     };
     Ending { elapsed, interrupted, error }
+}
+
+/// Whether they were delivered whole; `last` is the last batch then.
+fn all_epochs(
+    loader: &mut AnyLoader,
+    epochs: u32,
+    last: &mut Option<AnyBatch>,
+    mut saver: Option<&mut Saver>,
+    progress: &Progress,
+) -> Result<bool> {
+    for epoch in 0..epochs {
+        if !one_epoch(loader, epoch, last, saver.as_deref_mut(), progress)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 /// Whether the epoch was delivered whole.

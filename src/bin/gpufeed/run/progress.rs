@@ -6,7 +6,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::units;
 
-const TEMPLATE: &str = "{wide_bar} {pos}/{len} {msg}, {eta} left";
+const TEMPLATE: &str = "{wide_bar} {pos}/{len} {prefix}  {msg}  {eta} left";
 
 /// A bar of samples, with the rate so far. Hidden where standard error is no terminal.
 pub struct Progress {
@@ -22,6 +22,7 @@ impl Progress {
         if let Ok(style) = ProgressStyle::with_template(TEMPLATE) {
             bar.set_style(style);
         }
+        bar.set_prefix(noun);
         Self { bar, noun, sample_bytes, start: Instant::now() }
     }
 
@@ -36,7 +37,7 @@ impl Progress {
     fn rate(&self) -> String {
         let rate = self.bar.position() as f64 / self.start.elapsed().as_secs_f64();
         let gb = rate * self.sample_bytes as f64 / 1e9;
-        format!("{}, {} {}/s, {} GB/s", self.noun, units::digits(rate), self.noun, units::digits(gb))
+        format!("{} {}/s, {} GB/s", units::digits(rate), self.noun, units::digits(gb))
     }
 }
 

@@ -1,0 +1,8 @@
+//! The command, run as its users run it.
+
+mod data;
+mod ends;
+mod help;
+mod report;
+mod support;
+mod tensors;

@@ -1,0 +1,141 @@
+//! Devices to run the suite on, and what a test may do to them.
+
+use std::io::Write;
+use std::sync::mpsc;
+use std::time::Duration;
+
+use gpufeed::backend::host::{Faults, HostBackend};
+use gpufeed::{Backend, OpenError, Strategy};
+
+/// What a test needs beyond the contract: ways to make things go wrong.
+pub trait TestDevice: Backend {
+    /// Loses the device, from any thread.
+    fn lose(&self);
+
+    /// Makes the next submission to this output fail; false if this backend has no way to.
+    fn spoil(&self, output: &Self::Tensor) -> bool;
+}
+
+/// A device and the strategy to test on it.
+pub struct Opened<B> {
+    backend: B,
+    pub strategy: Strategy,
+}
+
+impl<B: TestDevice> Opened<B> {
+    pub fn backend(&self) -> B {
+        self.backend.clone()
+    }
+}
+
+/// Runs a test with a time limit, or skips it in sight.
+pub fn run<B: TestDevice>(
+    name: &str,
+    open: fn() -> Result<B, OpenError>,
+    strategy: Strategy,
+    test: impl FnOnce(Opened<B>) + Send + 'static,
+) {
+    // The validation layers speak through the log.
+    let _ = env_logger::try_init();
+    let backend = match open() {
+        Ok(backend) => backend,
+        Err(OpenError::NoDevice { found, .. }) => return skip(name, &format!("no such device here (found: {found})")),
+        Err(error) => panic!("the device is there and cannot be opened: {error}"),
+    };
+    if let Err(unsupported) = backend.supports(strategy) {
+        return skip(name, &unsupported.to_string());
+    }
+    let (done, ended) = mpsc::channel();
+    let thread = std::thread::spawn(move || {
+        test(Opened { backend, strategy });
+        done.send(()).expect("the test's starter waits");
+    });
+    match ended.recv_timeout(Duration::from_secs(120)) {
+        Err(mpsc::RecvTimeoutError::Timeout) => panic!("{name} hangs"),
+        _ => {
+            if let Err(panic) = thread.join() {
+                std::panic::resume_unwind(panic);
+            }
+        }
+    }
+}
+
+pub fn skip(name: &str, reason: &str) {
+    let line = format!("skipped: {name}: {reason}");
+    eprintln!("{line}");
+    if let Some(path) = std::env::var_os("GPUFEED_SKIP_LOG") {
+        let log = std::fs::OpenOptions::new().create(true).append(true).open(path);
+        log.and_then(|mut log| writeln!(log, "{line}")).expect("the list of skipped tests can be written");
+    }
+}
+
+pub fn host() -> Result<HostBackend, OpenError> {
+    Ok(HostBackend::new())
+}
+
+/// A host whose device reads each slot only a while after it was submitted.
+pub fn slow_host() -> Result<HostBackend, OpenError> {
+    Ok(HostBackend::with_faults(Faults { delay: Duration::from_micros(300), ..Faults::default() }))
+}
+
+impl TestDevice for HostBackend {
+    fn lose(&self) {
+        HostBackend::lose(self, "the test loses it");
+    }
+
+    fn spoil(&self, _: &Self::Tensor) -> bool {
+        false
+    }
+}
+
+#[cfg(feature = "wgpu")]
+pub use wgpu_devices::{gl, vulkan, vulkan_of_an_application};
+
+#[cfg(feature = "wgpu")]
+mod wgpu_devices {
+    use gpufeed::OpenError;
+    use gpufeed::backend::wgpu::{WgpuBackend, WgpuTensor, requirements};
+
+    use super::TestDevice;
+
+    pub fn vulkan() -> Result<WgpuBackend, OpenError> {
+        WgpuBackend::open("vulkan:0")
+    }
+
+    pub fn gl() -> Result<WgpuBackend, OpenError> {
+        WgpuBackend::open("gl:0")
+    }
+
+    /// As an application does it: with its own instance, adapter and device.
+    pub fn vulkan_of_an_application() -> Result<WgpuBackend, OpenError> {
+        let instance = wgpu::Instance::new(wgpu::InstanceDescriptor {
+            backends: wgpu::Backends::VULKAN,
+            ..wgpu::InstanceDescriptor::new_without_display_handle_from_env()
+        });
+        let adapters = pollster::block_on(instance.enumerate_adapters(wgpu::Backends::VULKAN));
+        let Some(adapter) = adapters.into_iter().next() else {
+            return Err(OpenError::NoDevice { wanted: "vulkan".into(), found: "none".into() });
+        };
+        let needs = requirements(&adapter, None).expect("the adapter computes");
+        let request = adapter.request_device(&wgpu::DeviceDescriptor {
+            required_features: needs.features,
+            required_limits: needs.limits,
+            ..wgpu::DeviceDescriptor::default()
+        });
+        let (device, queue) = pollster::block_on(request).expect("the adapter opens");
+        WgpuBackend::from_device(device, queue)
+    }
+
+    impl TestDevice for WgpuBackend {
+        fn lose(&self) {
+            self.device().destroy();
+        }
+
+        fn spoil(&self, output: &WgpuTensor) -> bool {
+            output.buffer().destroy();
+            true
+        }
+    }
+
+    use gpufeed::wgpu;
+}

@@ -1,0 +1,173 @@
+//! The contract of a lane, without a loader.
+
+use gpufeed::backend::{Feed, Lane, LaneSpec, Tensor, Wait};
+use gpufeed::staging::{Fill, Filled, Finish};
+use gpufeed::{BatchLayout, DeviceError, Preprocess, SampleLayout, Strategy};
+
+use crate::device::TestDevice;
+
+const SAMPLE: usize = 1581;
+const BATCH: usize = 4;
+
+fn spec(strategy: Strategy, slots: usize) -> LaneSpec {
+    let sample = SampleLayout::image(31, 17, 3).expect("a valid layout");
+    LaneSpec {
+        layout: BatchLayout::new(sample, BATCH).expect("a valid batch"),
+        preprocess: Preprocess::Raw,
+        strategy,
+        slots,
+        outputs: 8,
+        fingerprints: false,
+        memory: None,
+    }
+}
+
+/// Bytes that differ by batch, and by sample within it.
+fn batch_bytes(batch: usize, samples: usize) -> Vec<u8> {
+    (0..samples * SAMPLE).map(|i| (i * 31 + batch * 101 + i / SAMPLE) as u8).collect()
+}
+
+fn write(mut fill: Fill, bytes: &[u8]) -> Filled {
+    let half = bytes.len() / 2 / 8 * 8;
+    let padded = bytes.len().next_multiple_of(4);
+    let (mut front, mut back) = (fill.cut(half), fill.cut(padded - half));
+    let (first, second) = bytes.split_at(half);
+    let thread = std::thread::spawn({
+        let second = second.to_vec();
+        move || {
+            back.writer(0..second.len()).write(&second).expect("it fits");
+            back.commit()
+        }
+    });
+    front.writer(0..half).write(first).expect("it fits");
+    let front_was_last = front.commit();
+    assert_ne!(front_was_last, thread.join().expect("no panic"), "exactly one region is the last");
+    let Finish::Filled(filled) = fill.finish() else { panic!("every region is committed") };
+    filled
+}
+
+fn begin<L: Lane>(lane: &mut L) -> Fill {
+    lane.begin().expect("the device is there").expect("a slot is free")
+}
+
+pub fn bytes_arrive_as_they_were_written<B: TestDevice>(backend: &B, strategy: Strategy) {
+    let mut lane = backend.open_lane(&spec(strategy, 2)).expect("the lane opens");
+    let desc = |samples| spec(strategy, 2).preprocess.tensor(&spec(strategy, 2).layout, samples);
+    let mut output = lane.output().expect("an output");
+    for (batch, samples) in [4, 1, 3, 2, 4].into_iter().enumerate() {
+        let bytes = batch_bytes(batch, samples);
+        let filled = write(begin(&mut lane), &bytes);
+        let submitted = lane.submit(Feed::Staged(filled), samples, output).expect("it is sent");
+        assert_eq!(submitted.tensor.read(&desc(samples)).expect("it can be read"), bytes);
+        output = submitted.tensor;
+        let mut finished = Vec::new();
+        lane.reap(Wait::All, &mut finished).expect("the device is there");
+        assert_eq!((finished, lane.in_flight()), (vec![batch as u64], 0));
+    }
+}
+
+pub fn several_batches_are_in_flight_at_once<B: TestDevice>(backend: &B, strategy: Strategy) {
+    let spec = spec(strategy, 4);
+    let mut lane = backend.open_lane(&spec).expect("the lane opens");
+    let fills: Vec<Fill> = (0..4).map(|_| begin(&mut lane)).collect();
+    assert!(lane.begin().expect("the device is there").is_none(), "there are four slots");
+    let mut tensors = Vec::new();
+    // Filled and sent in another order than begun.
+    for (batch, fill) in fills.into_iter().enumerate().rev() {
+        let filled = write(fill, &batch_bytes(batch, BATCH));
+        let output = lane.output().expect("an output");
+        let submitted = lane.submit(Feed::Staged(filled), BATCH, output).expect("it is sent");
+        tensors.push((batch, submitted.tensor));
+    }
+    let mut finished = Vec::new();
+    lane.reap(Wait::All, &mut finished).expect("the device is there");
+    finished.sort_unstable();
+    assert_eq!(finished, [0, 1, 2, 3]);
+    let desc = spec.preprocess.tensor(&spec.layout, BATCH);
+    for (batch, tensor) in tensors {
+        assert_eq!(tensor.read(&desc).expect("it can be read"), batch_bytes(batch, BATCH), "batch {batch}");
+    }
+}
+
+pub fn a_slot_is_not_reused_before_the_device_has_read_it<B: TestDevice>(backend: &B, strategy: Strategy) {
+    let spec = spec(strategy, 2);
+    let mut lane = backend.open_lane(&spec).expect("the lane opens");
+    let mut tensors = Vec::new();
+    for batch in 0..20 {
+        let fill = loop {
+            match lane.begin().expect("the device is there") {
+                Some(fill) => break fill,
+                None => lane.reap(Wait::One, &mut Vec::new()).expect("the device is there"),
+            }
+        };
+        let filled = write(fill, &batch_bytes(batch, BATCH));
+        let output = lane.output().expect("an output");
+        tensors.push(lane.submit(Feed::Staged(filled), BATCH, output).expect("it is sent").tensor);
+    }
+    lane.reap(Wait::All, &mut Vec::new()).expect("the device is there");
+    let desc = spec.preprocess.tensor(&spec.layout, BATCH);
+    for (batch, tensor) in tensors.iter().enumerate() {
+        assert_eq!(tensor.read(&desc).expect("it can be read"), batch_bytes(batch, BATCH), "batch {batch}");
+    }
+}
+
+pub fn a_half_filled_slot_is_never_sent<B: TestDevice>(backend: &B, strategy: Strategy) {
+    let spec = spec(strategy, 1);
+    let mut lane = backend.open_lane(&spec).expect("the lane opens");
+    for _ in 0..3 {
+        let mut fill = begin(&mut lane);
+        let (mut front, back) = (fill.cut(800), fill.cut(spec.layout.copy_bytes(BATCH) - 800));
+        front.writer(0..800).write(&[0xAA; 800]).expect("it fits");
+        front.commit();
+        drop(back);
+        let Finish::Cancelled(cancelled) = fill.finish() else { panic!("a region was dropped") };
+        lane.cancel(cancelled);
+    }
+    let bytes = batch_bytes(9, BATCH);
+    let filled = write(begin(&mut lane), &bytes);
+    let output = lane.output().expect("an output");
+    let submitted = lane.submit(Feed::Staged(filled), BATCH, output).expect("it is sent");
+    let desc = spec.preprocess.tensor(&spec.layout, BATCH);
+    assert_eq!(submitted.tensor.read(&desc).expect("it can be read"), bytes);
+}
+
+pub fn what_is_refused_comes_back<B: TestDevice>(backend: &B, strategy: Strategy) {
+    let spec = spec(strategy, 1);
+    let mut lane = backend.open_lane(&spec).expect("the lane opens");
+    let output = lane.output().expect("an output");
+    // One sample is filled, and four are to be sent.
+    let filled = write(begin(&mut lane), &batch_bytes(0, 1));
+    let rejected = lane.submit(Feed::Staged(filled), BATCH, output).expect_err("too little is filled");
+    assert!(matches!(rejected.error, DeviceError::Refused { .. }), "{}", rejected.error);
+    let direct = lane.submit(Feed::Direct(&[0]), 1, rejected.tensor).expect_err("this strategy has slots");
+    assert!(matches!(direct.error, DeviceError::Refused { .. }), "{}", direct.error);
+    // The only slot and the output are there again.
+    let bytes = batch_bytes(1, BATCH);
+    let filled = write(begin(&mut lane), &bytes);
+    let submitted = lane.submit(Feed::Staged(filled), BATCH, direct.tensor).expect("it is sent");
+    let desc = spec.preprocess.tensor(&spec.layout, BATCH);
+    assert_eq!(submitted.tensor.read(&desc).expect("it can be read"), bytes);
+}
+
+pub fn an_output_that_fails_does_not_take_the_slot_along<B: TestDevice>(backend: &B, strategy: Strategy) {
+    let spec = spec(strategy, 1);
+    let mut lane = backend.open_lane(&spec).expect("the lane opens");
+    let desc = spec.preprocess.tensor(&spec.layout, BATCH);
+    for batch in 0..3 {
+        let spoilt = lane.output().expect("an output");
+        if !backend.spoil(&spoilt) {
+            return;
+        }
+        let filled = write(begin(&mut lane), &batch_bytes(0, BATCH));
+        let rejected = lane.submit(Feed::Staged(filled), BATCH, spoilt).expect_err("the output is destroyed");
+        assert!(matches!(rejected.error, DeviceError::Refused { .. }), "{}", rejected.error);
+        let bytes = batch_bytes(batch + 1, BATCH);
+        let filled = write(begin(&mut lane), &bytes);
+        let output = lane.output().expect("an output");
+        let submitted = lane.submit(Feed::Staged(filled), BATCH, output).expect("it is sent");
+        assert_eq!(submitted.tensor.read(&desc).expect("it can be read"), bytes);
+        let mut finished = Vec::new();
+        lane.reap(Wait::All, &mut finished).expect("the device is there");
+        assert_eq!(finished, [submitted.id], "the failed submission is not reported");
+    }
+}

@@ -1,0 +1,69 @@
+//! One suite that every backend and strategy passes: the contract of `gpufeed::backend`, seen from outside.
+//!
+//! Tests on a device that this machine lacks are skipped in sight.
+
+#![allow(clippy::print_stderr)] // What is skipped is said.
+
+mod device;
+mod faults;
+mod lanes;
+mod loaders;
+
+/// Makes every test of the suite for one way of opening a device and one strategy.
+macro_rules! contract {
+    ($name:ident, $open:expr, $strategy:ident) => {
+        mod $name {
+            use crate::device::run;
+            use crate::{faults, lanes, loaders};
+            use gpufeed::Strategy;
+
+            contract!(@tests $open, $strategy;
+                lanes: bytes_arrive_as_they_were_written, several_batches_are_in_flight_at_once,
+                    a_slot_is_not_reused_before_the_device_has_read_it, a_half_filled_slot_is_never_sent,
+                    what_is_refused_comes_back, an_output_that_fails_does_not_take_the_slot_along;
+                loaders: shapes_of_every_kind_arrive_whole, normalised_images_are_within_the_bound,
+                    fingerprints_are_those_of_the_delivered_bytes, batches_do_not_depend_on_workers_or_slots,
+                    a_batch_outlives_its_loader, a_batch_may_be_dropped_on_another_thread,
+                    a_forgotten_batch_costs_its_tensor_only, holding_every_tensor_is_an_error_not_a_hang,
+                    a_large_batch_is_split_or_refused_before_anything_is_allocated,
+                    memory_is_constant_over_a_hundred_epochs;
+                faults: a_source_that_fails_is_named_and_the_next_batch_arrives,
+                    a_panic_and_a_short_sample_are_errors, dropping_at_any_moment_returns,
+                    a_device_lost_while_slots_are_filled_is_an_error, a_strategy_of_another_backend_says_why;
+            );
+        }
+    };
+    (@tests $open:expr, $strategy:ident; $($module:ident: $($test:ident),+;)+) => {
+        $($(
+            #[test]
+            fn $test() {
+                run(concat!(module_path!(), "::", stringify!($test)), $open, Strategy::$strategy, |open| {
+                    $module::$test(&open.backend(), open.strategy);
+                });
+            }
+        )+)+
+    };
+}
+
+contract!(host_memcpy, crate::device::host, Memcpy);
+contract!(host_slow_memcpy, crate::device::slow_host, Memcpy);
+
+#[cfg(feature = "wgpu")]
+mod vulkan {
+    contract!(write_buffer, crate::device::vulkan, WriteBuffer);
+    contract!(write_buffer_with, crate::device::vulkan, WriteBufferWith);
+    contract!(staging_belt, crate::device::vulkan, StagingBelt);
+    contract!(fresh_mapped, crate::device::vulkan, FreshMapped);
+    contract!(mapped_ring, crate::device::vulkan, MappedRing);
+    contract!(direct_map, crate::device::vulkan, DirectMap);
+    contract!(mapped_ring_on_an_applications_device, crate::device::vulkan_of_an_application, MappedRing);
+}
+
+#[cfg(feature = "wgpu")]
+mod gl {
+    contract!(write_buffer, crate::device::gl, WriteBuffer);
+    contract!(write_buffer_with, crate::device::gl, WriteBufferWith);
+    contract!(staging_belt, crate::device::gl, StagingBelt);
+    contract!(fresh_mapped, crate::device::gl, FreshMapped);
+    contract!(mapped_ring, crate::device::gl, MappedRing);
+}
