@@ -227,8 +227,8 @@ impl Oracle {
                 };
                 let (expected, bound) = table[usize::from(sample[position * channels + channel])];
                 let got = value(&tensor[element]);
-                // What is not a number is not within the bound either.
-                if !((got - expected).abs() <= bound) {
+                let error = (got - expected).abs();
+                if error.is_nan() || error > bound {
                     return Some(Wrong { element, expected, got, bound });
                 }
             }

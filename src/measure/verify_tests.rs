@@ -17,8 +17,8 @@ fn options(preprocess: Preprocess) -> LoaderOptions {
     LoaderOptions { batch_size: 4, slots: 2, outputs: 2, workers: 2, seed: Some(5), preprocess, ..Default::default() }
 }
 
-fn run(source: Arc<dyn Source>, options: &LoaderOptions, extent: Extent) -> Result<Verified, VerifyError> {
-    verify(&HostBackend::new(), &source, options, extent, &|| false).map(|(verified, _)| verified)
+fn run(source: &Arc<dyn Source>, options: &LoaderOptions, extent: Extent) -> Result<Verified, VerifyError> {
+    verify(&HostBackend::new(), source, options, extent, &|| false).map(|(verified, _)| verified)
 }
 
 /// Tells sample `index` differently after `honest` reads of it.
@@ -52,25 +52,26 @@ fn what_is_right_passes_in_every_form() {
     for layout in [TensorLayout::Nchw, TensorLayout::Nhwc] {
         for dtype in [FloatType::F32, FloatType::F16] {
             let normalize = Normalize::imagenet().with_layout(layout).with_dtype(dtype);
-            let verified = run(images(30), &options(normalize.into()), ALL).expect("right");
+            let verified = run(&images(30), &options(normalize.into()), ALL).expect("right");
             assert_eq!(verified, Verified { batches: 8, samples: 30, tensors: 8 });
         }
     }
-    assert_eq!(run(images(30), &options(Preprocess::Raw), ALL).expect("right").samples, 30);
+    assert_eq!(run(&images(30), &options(Preprocess::Raw), ALL).expect("right").samples, 30);
 }
 
 #[test]
 fn the_extent_bounds_the_work_but_every_slot_is_used_again() {
     let short = Extent { batches: 1, time: Duration::ZERO };
     let options = options(Preprocess::Raw);
-    assert_eq!(run(images(400), &options, short).expect("right").batches, 6);
-    assert_eq!(run(images(400), &options, Extent { batches: 9, ..ALL }).expect("right").batches, 9);
+    assert_eq!(run(&images(400), &options, short).expect("right").batches, 6);
+    assert_eq!(run(&images(400), &options, Extent { batches: 9, ..ALL }).expect("right").batches, 9);
 }
 
 #[test]
 fn a_sample_that_differs_from_what_was_delivered_is_named() {
     let fickle = Fickle { inner: images(30), index: 17, reads: AtomicU64::new(0), honest: 1 };
-    let error = run(Arc::new(fickle), &options(Normalize::imagenet().into()), ALL).expect_err("changed in between");
+    let fickle: Arc<dyn Source> = Arc::new(fickle);
+    let error = run(&fickle, &options(Normalize::imagenet().into()), ALL).expect_err("changed in between");
     assert!(error.is_wrong_data());
     assert!(matches!(error, VerifyError::Wrong(Mismatch::Fingerprint { index: 17, .. })), "{error}");
     assert!(error.to_string().contains("sample 17"), "{error}");

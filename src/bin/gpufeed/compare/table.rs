@@ -54,7 +54,7 @@ pub fn device(device: &DeviceReport, debug_build: bool, images: bool) -> String 
     let mut parts = Vec::new();
     if !measured.is_empty() {
         let rows = measured.iter().filter_map(|c| row(c, &swept, &flags));
-        parts.push(output::table(&header(&swept, images, &flags), CellAlignment::Right, rows).to_string());
+        parts.push(output::table(&header(&swept, images, &flags), CellAlignment::Right, rows));
     }
     parts.extend(device.configurations.iter().filter_map(|c| without_numbers(c, &swept)));
     parts.extend(device.ceilings.iter().filter(|_| !measured.is_empty()).map(|c| ceilings(c, &flags)));

@@ -1,20 +1,14 @@
 //! `gpufeed compare`, from the command line to its files. No test asserts a time.
 
-#![cfg(feature = "cli")]
-
 use std::path::Path;
-use std::process::{Command, Output};
 
 use gpufeed::measure::report::{JSON_SCHEMA, Report, Status};
 use gpufeed::source::{NpyType, write_npy};
 
-fn compare(args: &[&str]) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_gpufeed"));
-    command.arg("compare").args(args).output().expect("the command starts")
-}
+use crate::support::{Ran, gpufeed, run};
 
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
+fn compare(args: &[&str]) -> Ran {
+    run(&[&["compare"], args].concat())
 }
 
 fn read_report(path: &Path) -> Report {
@@ -34,9 +28,7 @@ fn the_host_is_compared_and_everything_is_written() {
     let (json, csv, markdown) = (path("a.json"), path("a.csv"), path("a.md"));
     let sizes = ["--size", "9x7", "--batch-size", "4,8", "--workers", "1", "--slots", "2", "--seed", "7"];
     let files = ["--json", &json, "--csv", &csv, "--markdown", &markdown];
-    let run = compare(&[&["--device", "host", "--time", "2"], &sizes[..], &files[..]].concat());
-    assert!(run.status.success(), "{run:?}");
-    let shown = text(&run.stdout);
+    let shown = compare(&[&["--device", "host", "--time", "2"], &sizes[..], &files[..]].concat()).ended_with(0).stdout;
     assert!(shown.contains("memcpy") && shown.contains("batch") && shown.contains("Summary"), "{shown}");
     assert!(shown.contains("ceilings, batch 4, 1 workers"), "{shown}");
     let report = read_report(Path::new(&json));
@@ -57,11 +49,9 @@ fn a_strategy_that_cannot_run_is_a_row_and_without_any_other_a_failure() {
     let json = folder.path().join("a.json");
     let file = json.to_str().expect("UTF-8");
     let sizes = ["--size", "4x4", "--batch-size", "2", "--time", "1", "--device", "host", "--json", file];
-    let run = compare(&[&sizes[..], &["--strategy", "mapped-ring"]].concat());
-    assert_eq!(run.status.code(), Some(1), "{run:?}");
-    assert!(text(&run.stdout).contains("mapped-ring        not available: host memory"), "{}", text(&run.stdout));
-    let run = compare(&[&sizes[..], &["--strategy", "mapped-ring", "--strategy", "memcpy"]].concat());
-    assert!(run.status.success(), "{run:?}");
+    let shown = compare(&[&sizes[..], &["--strategy", "mapped-ring"]].concat()).ended_with(1).stdout;
+    assert!(shown.contains("mapped-ring        not available: host memory"), "{shown}");
+    compare(&[&sizes[..], &["--strategy", "mapped-ring", "--strategy", "memcpy"]].concat()).ended_with(0);
     let rows = &read_report(&json).devices[0].configurations;
     assert!(matches!(&rows[0].status, Status::Unsupported { reason } if reason.contains("memcpy")), "{rows:?}");
     assert!(rows[1].is_measured());
@@ -73,35 +63,31 @@ fn a_file_of_any_array_can_be_fed() {
     let data = folder.path().join("points.npy");
     write_npy(&data, NpyType::F32, &[10, 3], &1.5f32.to_ne_bytes().repeat(30)).expect("written");
     let data = data.to_str().expect("UTF-8");
-    let run = compare(&[data, "--device", "host", "--time", "1", "--batch-size", "4"]);
-    assert!(run.status.success(), "{run:?}");
-    let shown = text(&run.stdout);
+    let shown = compare(&[data, "--device", "host", "--time", "1", "--batch-size", "4"]).ended_with(0).stdout;
     assert!(shown.contains("points.npy: 10 samples, f32 arrays of [3]") && shown.contains("samples/s"), "{shown}");
 }
 
 #[test]
 fn mistakes_have_their_exit_codes_before_anything_is_measured() {
-    let code = |args: &[&str]| compare(args).status.code();
-    assert_eq!(code(&["--device", "nosuch"]), Some(3));
-    assert_eq!(code(&["--batch-size", "0"]), Some(2));
-    assert_eq!(code(&["--strategy", "nosuch"]), Some(2));
-    let missing = compare(&["no/such/data", "--device", "host"]);
-    assert_eq!(missing.status.code(), Some(1));
-    assert!(text(&missing.stderr).contains("no/such/data"), "{missing:?}");
-    let unwritable = compare(&["--device", "host", "--json", "no/such/folder/a.json"]);
-    assert_eq!(unwritable.status.code(), Some(1));
-    assert!(text(&unwritable.stderr).contains("no/such/folder/a.json"), "{unwritable:?}");
+    compare(&["--device", "nosuch"]).ended_with(3);
+    compare(&["--batch-size", "0"]).ended_with(2);
+    compare(&["--strategy", "nosuch"]).ended_with(2);
+    for args in [&["no/such/place"][..], &["--json", "no/such/place/a.json"]] {
+        let ran = compare(&[args, &["--device", "host"]].concat()).ended_with(1);
+        assert!(ran.stderr.contains("error: no/such/place"), "{}", ran.stderr);
+        assert!(ran.stdout.is_empty(), "{}", ran.stdout);
+    }
 }
 
 #[test]
 #[cfg(unix)]
 fn an_interrupted_comparison_keeps_what_was_measured() {
     use std::io::{BufRead, BufReader, Read};
-    use std::process::Stdio;
+    use std::process::{Command, Stdio};
     let folder = tempfile::tempdir().expect("a folder");
     let json = folder.path().join("a.json");
-    let mut command = Command::new(env!("CARGO_BIN_EXE_gpufeed"));
-    command.args(["compare", "--device", "host", "--time", "3000", "--size", "4x4", "--batch-size", "2", "--json"]);
+    let mut command =
+        gpufeed(&["compare", "--device", "host", "--time", "3000", "--size", "4x4", "--batch-size", "2", "--json"]);
     let mut child = command.arg(&json).stderr(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("it starts");
     let mut lines = BufReader::new(child.stderr.take().expect("piped"));
     let mut line = String::new();
