@@ -7,10 +7,12 @@ use crate::loader::LoaderOptions;
 
 /// With fewer rounds there is no telling a difference from noise.
 pub const MIN_ROUNDS: usize = super::stats::MIN_ROUNDS;
-/// More rounds than this are not worth their warm-up.
-const MOST_ROUNDS: usize = 15;
+/// More rounds than this say nothing more.
+const MOST_ROUNDS: usize = 60;
 /// The usual number.
 const ROUNDS: usize = 5;
+/// Longer rounds say nothing more either, and meet more of a machine's drift at once.
+const LONGEST_ROUND: Duration = Duration::from_secs(5);
 /// The time that verifying one configuration gets at most.
 const MOST_VERIFYING: Duration = Duration::from_secs(2);
 
@@ -62,7 +64,7 @@ impl Timing {
         // Beside the slices: loaders are opened and warmed up, last batches read back, ceilings measured.
         let timed = (each - verify) * 2 / 3;
         let rounds = usize::try_from(timed.as_millis() / 1250).unwrap_or(MOST_ROUNDS).clamp(ROUNDS, MOST_ROUNDS);
-        let round = timed / u32::try_from(rounds).unwrap_or(1);
+        let round = (timed / u32::try_from(rounds).unwrap_or(1)).min(LONGEST_ROUND);
         let staging = round / 5;
         Self { budget, rounds, verify, slice: round - staging, staging, ceiling: round.min(Duration::from_millis(100)) }
     }

@@ -87,7 +87,7 @@ fn an_interrupted_comparison_keeps_what_was_measured() {
     let folder = tempfile::tempdir().expect("a folder");
     let json = folder.path().join("a.json");
     let mut command =
-        gpufeed(&["compare", "--device", "host", "--time", "3000", "--size", "4x4", "--batch-size", "2", "--json"]);
+        gpufeed(&["compare", "--device", "host", "--time", "60", "--size", "4x4", "--batch-size", "2", "--json"]);
     let mut child = command.arg(&json).stderr(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("it starts");
     let mut lines = BufReader::new(child.stderr.take().expect("piped"));
     let mut line = String::new();

@@ -13,10 +13,11 @@ use gpufeed::{AdapterInfo, LoaderOptions, Strategy};
 use crate::args::{DataArgs, FeedArgs, strategy};
 
 const HELP: &str = "\
-Every configuration is verified first, with the very settings it is then timed with: a checksum that the device computes of
-each sample, and whole tensors against a reference. Wrong data is an error, never a number. Configurations are timed in
-turn, round by round; the table shows medians ± spread. Staging is the CPU's step alone; the ceilings are a parallel
-memcpy and the device's own copy, measured in the same run. Each device runs in a process of its own.
+Every configuration is verified first, with the very settings it is then timed with: a checksum of each sample that the \
+device computes, and whole tensors against a reference. Wrong data is an error, never a number. Configurations are timed \
+in turn, round by round; the table shows medians ± spread. Staging is the CPU's step alone: taking memory, filling it \
+and submitting it. The ceilings are a parallel memcpy on the host and the device's own copy, measured in the same run. \
+Each device runs in a process of its own, so that a driver's crash is a row and not the end.
 
 Exit codes: 0 done, 1 failed (wrong data, or nothing could be measured), 2 wrong usage, 3 no such device, 130 interrupted.";
 
@@ -26,7 +27,7 @@ const DEFAULT_SECONDS: f64 = 40.0;
 #[derive(Debug, Args)]
 #[command(after_long_help = HELP)]
 pub struct CompareArgs {
-    /// A folder of JPEG, PNG and WebP images, or a .npy file [default: random 224x224 RGB images in memory]
+    /// A folder of JPEG, PNG and WebP images, or a .npy file [default: random images in memory]
     pub data: Option<PathBuf>,
     /// Compare on this device: an API (vulkan), an id (vulkan:0, host), or a part of a name; may be repeated [default: all]
     #[arg(long = "device", value_name = "DEVICE")]
@@ -62,7 +63,7 @@ pub struct SizeArgs {
     /// Shuffle; the order depends on this number alone
     #[arg(long, value_name = "NUMBER")]
     pub seed: Option<u64>,
-    /// How long it all may take, about; more time makes more and longer rounds
+    /// How long it all may take, about: more time makes more and longer rounds
     #[arg(long, value_name = "SECONDS", default_value_t = DEFAULT_SECONDS, value_parser = seconds)]
     pub time: f64,
     /// Give a device up that has not ended after this long [default: a minute and four times its share of --time]
@@ -168,6 +169,7 @@ fn unique<T: Copy + PartialEq>(values: &[T]) -> Vec<T> {
 #[cfg(test)]
 mod tests {
     use clap::Parser;
+    use gpufeed::Api;
     use gpufeed::backend::StrategySupport;
     use gpufeed::backend::host::host_info;
 
@@ -185,7 +187,7 @@ mod tests {
     fn device() -> AdapterInfo {
         let support = |strategy, missing: Option<&str>| StrategySupport { strategy, missing: missing.map(Into::into) };
         let strategies = vec![support(Strategy::MappedRing, None), support(Strategy::DirectMap, Some("no"))];
-        AdapterInfo { id: "vulkan:0".into(), strategies, ..host_info() }
+        AdapterInfo { id: "vulkan:0".into(), api: Api::Vulkan, strategies, ..host_info() }
     }
 
     #[test]

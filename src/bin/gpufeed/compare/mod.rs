@@ -7,6 +7,8 @@ mod job;
 mod progress;
 mod summary;
 mod table;
+#[cfg(test)]
+mod testing;
 
 use std::process::{Command, ExitCode};
 use std::time::{Duration, SystemTime};
@@ -147,5 +149,41 @@ fn exit_code(report: &Report) -> ExitCode {
         ExitCode::SUCCESS
     } else {
         ExitCode::FAILURE
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use gpufeed::Strategy;
+
+    use super::*;
+
+    #[test]
+    fn wrong_data_fails_whatever_else_was_measured() {
+        let code = |report: &Report| format!("{:?}", exit_code(report));
+        let is = |code: u8| format!("{:?}", ExitCode::from(code));
+        let good = testing::device("host", &[(Strategy::Memcpy, 8, 100.0)]);
+        assert_eq!(code(&testing::report(vec![good.clone()])), is(0));
+        assert_eq!(code(&testing::report(Vec::new())), is(1));
+        let mut bad = good.clone();
+        let failed = |wrong_data| Status::Failed { message: String::new(), wrong_data };
+        bad.configurations[0].status = failed(false);
+        assert_eq!(code(&testing::report(vec![bad.clone()])), is(1), "nothing was measured");
+        assert_eq!(code(&testing::report(vec![bad.clone(), good.clone()])), is(0));
+        bad.configurations[0].status = failed(true);
+        let mut report = testing::report(vec![good, bad]);
+        assert_eq!(code(&report), is(1));
+        report.interrupted = true;
+        assert_eq!(code(&report), is(1), "an interruption does not hide it");
+        report.devices.pop();
+        assert_eq!(code(&report), is(130));
+    }
+
+    #[test]
+    fn a_process_that_breaks_off_is_a_status() {
+        assert_eq!(broken_off(Ending::Exited, Some("no".into())), DeviceStatus::Error { message: "no".into() });
+        assert_eq!(broken_off(Ending::Crashed("x".into()), None), DeviceStatus::Crashed { message: "x".into() });
+        let timeout = broken_off(Ending::TimedOut(Duration::from_secs(2)), None);
+        assert_eq!(timeout, DeviceStatus::Timeout { seconds: 2.0 });
     }
 }

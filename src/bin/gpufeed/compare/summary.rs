@@ -141,3 +141,40 @@ fn sweep(device: &DeviceReport) -> Option<String> {
     });
     Some(format!("The winner changes with the sizes: {}.", each.collect::<Vec<_>>().join("; ")))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::compare::testing::{device, report};
+
+    #[test]
+    fn the_winner_is_named_with_its_lead_and_with_what_held_it_back() {
+        let rates = [(Strategy::WriteBuffer, 8, 100.0), (Strategy::MappedRing, 8, 200.0)];
+        let text = text(&report(vec![device("vulkan:0", &rates)])).replace("\n     ", "").replace("\n   ", "");
+        let wins = "vulkan:0 Some Card (software+debug): mapped-ring was 2.00 ± 0.00 times faster than write-buffer.";
+        assert!(text.contains(wins), "{text}");
+        assert!(text.contains("5.0% of the host's memcpy, the lower ceiling; held back by the device"), "{text}");
+        assert!(text.contains("write-buffer: 0.50 ± 0.00 times as fast; allocates for every batch"), "{text}");
+        assert!(!text.contains("not compared"), "one device has nothing to be compared with: {text}");
+    }
+
+    #[test]
+    fn devices_are_said_not_to_be_compared_and_nothing_is_said_to_be_nothing() {
+        let text = text(&report(vec![device("vulkan:0", &[]), device("gl:0", &[])]));
+        assert!(text.contains("gl:0 Some Card (software+debug): nothing was measured."), "{text}");
+        assert!(text.contains("Devices are not compared with each other"), "{text}");
+    }
+
+    #[test]
+    fn a_change_of_winner_within_a_sweep_is_told() {
+        let (write, ring) = (Strategy::WriteBuffer, Strategy::MappedRing);
+        let rates = [(write, 8, 150.0), (ring, 8, 100.0), (write, 64, 200.0), (ring, 64, 300.0)];
+        let found = device("vulkan:0", &rates);
+        let told = sweep(&found).expect("a sweep");
+        let expected = "The winner changes with the sizes: write-buffer with batch 8, 2 workers, 4 slots; \
+                        mapped-ring with batch 64, 2 workers, 4 slots.";
+        assert_eq!(told, expected);
+        let steady = device("vulkan:0", &[(ring, 8, 100.0), (ring, 64, 300.0)]);
+        assert_eq!(sweep(&steady).as_deref(), Some("mapped-ring was fastest in every combination of sizes."));
+    }
+}

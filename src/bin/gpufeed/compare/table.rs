@@ -185,3 +185,47 @@ fn status(status: &DeviceStatus) -> Option<String> {
         DeviceStatus::Error { message } => format!("  ERROR: {message}"),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use gpufeed::Strategy;
+
+    use super::*;
+    use crate::compare::testing;
+
+    #[test]
+    fn every_line_with_a_number_is_flagged_and_what_has_none_says_why() {
+        let rates = [(Strategy::MappedRing, 8, 200.0), (Strategy::WriteBuffer, 8, 100.0)];
+        let mut report = testing::device("vulkan:0", &rates);
+        report.ceilings.truncate(1);
+        report.configurations[1].status = Status::Unsupported { reason: "no such thing".to_owned() };
+        let text = device(&report, true, true);
+        let lines: Vec<&str> = text.lines().collect();
+        assert!(lines[2].starts_with("  mapped-ring") && lines[2].contains("200±"), "{text}");
+        assert!(lines[2].contains("5.0% memcpy") && lines[2].ends_with("software+debug"), "{text}");
+        assert_eq!(lines[3], "  write-buffer       not available: no such thing");
+        assert!(lines[4].contains("memcpy 4.00 GB/s") && lines[4].ends_with("(software+debug)"), "{text}");
+        assert!(
+            !text.contains("batch  ") && text.contains("images/s"),
+            "sizes that are the same have no column: {text}"
+        );
+    }
+
+    #[test]
+    fn sizes_that_differ_have_columns() {
+        let report =
+            testing::device("vulkan:0", &[(Strategy::MappedRing, 8, 200.0), (Strategy::MappedRing, 64, 300.0)]);
+        let text = device(&report, false, false);
+        let header = text.lines().next().unwrap_or_default();
+        assert!(header.contains("batch") && !header.contains("workers") && header.contains("samples/s"), "{text}");
+    }
+
+    #[test]
+    fn a_device_that_broke_off_says_how() {
+        let mut report = testing::device("vulkan:0", &[]);
+        report.status = DeviceStatus::Crashed { message: "signal: 11".to_owned() };
+        assert_eq!(device(&report, false, true), "  CRASHED: signal: 11");
+        report.status = DeviceStatus::Timeout { seconds: 90.0 };
+        assert_eq!(device(&report, false, true), "  TIMEOUT: killed after 90.0 s");
+    }
+}
