@@ -8,10 +8,12 @@
 //!
 //! Nothing here prints. Who wants to follow it is an [`Observer`].
 
+mod ceilings;
 mod check;
 pub mod cpu;
 mod cycled;
 mod engine;
+mod events;
 pub mod export;
 pub mod limits;
 pub mod machine;
@@ -27,7 +29,8 @@ pub mod verify;
 
 pub use check::Mismatch;
 pub use cpu::{available_memory, physical_memory, process_cpu};
-pub use engine::{Event, Observer, compare};
+pub use engine::compare;
+pub use events::{Event, Observer};
 pub use memcpy::parallel_memcpy;
 pub use plan::{Plan, Timing};
 pub use report::Report;
