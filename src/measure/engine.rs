@@ -2,80 +2,17 @@
 //! the ceilings measured between.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
-
-use serde::{Deserialize, Serialize};
+use std::time::Instant;
 
 use super::cycled::Cycled;
-use super::parallel_memcpy;
+use super::events::{Event, Observer};
 use super::plan::Plan;
-use super::report::{Ceilings, Configuration, DeviceReport, DeviceStatus, Settings, Status};
+use super::report::{Configuration, DeviceReport, DeviceStatus, Settings, Status};
 use super::rounds::Contestant;
-use super::verify::{Extent, Verified, VerifyError, verify};
+use super::verify::{Extent, VerifyError, verify};
 use crate::any::AnyBackend;
 use crate::backend::{AdapterInfo, Backend};
 use crate::source::Source;
-
-/// What happens during a comparison.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "event", rename_all = "kebab-case")]
-pub enum Event {
-    /// A configuration is being verified.
-    Verifying {
-        /// Which.
-        settings: Settings,
-    },
-    /// A configuration delivers what it should.
-    Verified {
-        /// Which.
-        settings: Settings,
-        /// What was checked.
-        verified: Verified,
-    },
-    /// The device cannot run a configuration.
-    Unsupported {
-        /// Which.
-        settings: Settings,
-        /// Why not.
-        reason: String,
-    },
-    /// A configuration failed, and will have no numbers.
-    Failed {
-        /// Which.
-        settings: Settings,
-        /// What happened.
-        message: String,
-    },
-    /// A configuration was timed once more.
-    Timed {
-        /// Which.
-        settings: Settings,
-        /// The round, from one.
-        round: usize,
-        /// How many there are at most.
-        of: usize,
-        /// Samples a second in this round.
-        images_s: f64,
-        /// Gigabytes a second in this round.
-        gb_s: f64,
-    },
-}
-
-/// Who follows a comparison.
-pub trait Observer {
-    /// Something happened; this is the report so far.
-    fn event(&mut self, event: &Event, so_far: &DeviceReport);
-
-    /// Whether to end: what was measured so far stays. Asked about once a batch.
-    fn stop(&self) -> bool {
-        false
-    }
-}
-
-/// Follows nothing.
-impl Observer for () {
-    fn event(&mut self, _: &Event, _: &DeviceReport) {}
-}
 
 impl AnyBackend {
     /// Compares configurations on this device, as [`compare`].
@@ -137,19 +74,19 @@ pub fn compare<B: Backend>(
     report
 }
 
-struct Comparison<'a, B: Backend> {
-    backend: &'a B,
-    source: Arc<dyn Source>,
-    plan: &'a Plan,
+pub(super) struct Comparison<'a, B: Backend> {
+    pub(super) backend: &'a B,
+    pub(super) source: Arc<dyn Source>,
+    pub(super) plan: &'a Plan,
     observer: &'a mut dyn Observer,
-    report: DeviceReport,
+    pub(super) report: DeviceReport,
     /// Those that were verified, with their places in the report.
-    contestants: Vec<(usize, Contestant<B>)>,
+    pub(super) contestants: Vec<(usize, Contestant<B>)>,
 }
 
 impl<B: Backend> Comparison<'_, B> {
     /// Whether there is nothing more to be done.
-    fn over(&self) -> bool {
+    pub(super) fn over(&self) -> bool {
         self.observer.stop() || self.report.status != DeviceStatus::Ok
     }
 
@@ -159,33 +96,20 @@ impl<B: Backend> Comparison<'_, B> {
 
     fn verify_all(&mut self, batches: &[u64]) {
         let mut open = 0u64;
-        for (place, (&settings, &batches)) in self.plan.settings.iter().zip(batches).enumerate() {
+        for (place, &batches) in batches.iter().enumerate() {
             if self.over() {
                 return;
             }
+            let settings = self.plan.settings[place];
             if let Err(unsupported) = self.backend.supports(settings.strategy) {
                 let reason = unsupported.reason;
                 self.report.configurations[place].status = Status::Unsupported { reason: reason.clone() };
                 self.tell(&Event::Unsupported { settings, reason });
                 continue;
             }
-            self.tell(&Event::Verifying { settings });
-            let options = settings.options(&self.plan.base);
-            let extent = Extent { batches, time: self.plan.timing.verify };
-            let stop = || self.observer.stop();
-            let verified = verify(self.backend, &self.source, &options, extent, &stop);
-            match verified {
-                Ok((verified, footprint)) => {
-                    let row = &mut self.report.configurations[place];
-                    (row.verified, row.footprint) = (Some(verified), Some(footprint));
-                    // The staging step has a loader of its own, with one slot and small tensors.
-                    open = open.saturating_add(footprint.total()).saturating_add(footprint.total() / 2);
-                    match Contestant::new(self.backend, &self.source, options) {
-                        Ok(contestant) => self.contestants.push((place, contestant)),
-                        Err(error) => self.failed(place, &error),
-                    }
-                    self.tell(&Event::Verified { settings, verified });
-                }
+            match self.verify_one(place, settings, batches) {
+                // The staging step has a loader of its own, with one slot and small tensors.
+                Ok(bytes) => open = open.saturating_add(bytes).saturating_add(bytes / 2),
                 Err(error) => self.failed(place, &error),
             }
         }
@@ -193,6 +117,19 @@ impl<B: Backend> Comparison<'_, B> {
         let device = self.backend.info().memory.map_or(u64::MAX, |bytes| bytes / 4);
         let hold = open <= self.plan.hold_bytes.min(device);
         self.contestants.iter_mut().for_each(|(_, contestant)| contestant.hold(hold));
+    }
+
+    /// Verifies one configuration, which then may be timed; tells the bytes that its loader takes.
+    fn verify_one(&mut self, place: usize, settings: Settings, batches: u64) -> Result<u64, VerifyError> {
+        self.tell(&Event::Verifying { settings });
+        let options = settings.options(&self.plan.base);
+        let extent = Extent { batches, time: self.plan.timing.verify };
+        let (verified, footprint) = verify(self.backend, &self.source, &options, extent, &|| self.observer.stop())?;
+        self.contestants.push((place, Contestant::new(self.backend, &self.source, options)?));
+        let row = &mut self.report.configurations[place];
+        (row.verified, row.footprint) = (Some(verified), Some(footprint));
+        self.tell(&Event::Verified { settings, verified });
+        Ok(footprint.total())
     }
 
     fn failed(&mut self, place: usize, error: &VerifyError) {
@@ -253,57 +190,7 @@ impl<B: Backend> Comparison<'_, B> {
         self.tell(&Event::Timed { settings, round, of, images_s, gb_s });
         Ok(())
     }
-
-    /// The host's ceiling once a round, as it drifts like everything else; the device's own copy once.
-    fn measure_ceilings(&mut self, round: usize) {
-        let time = self.plan.timing.ceiling;
-        let sample = self.source.layout().byte_len();
-        let sizes: Vec<Settings> = self.contestants.iter().map(|(place, _)| self.plan.settings[*place]).collect();
-        for Settings { batch_size, workers, .. } in sizes {
-            let bytes = sample.saturating_mul(batch_size);
-            let known = |c: &Ceilings| (c.batch_size, c.workers) == (batch_size, workers);
-            let place = match self.report.ceilings.iter().position(known) {
-                Some(place) => place,
-                None if self.over() => continue,
-                None => {
-                    let ceilings = self.new_ceilings(batch_size, workers, bytes, time);
-                    self.report.ceilings.push(ceilings);
-                    self.report.ceilings.len() - 1
-                }
-            };
-            let samples = self.report.ceilings[place].host_memcpy_samples.len();
-            if samples < round && samples < MOST_MEMCPY && !self.over() {
-                let rate = parallel_memcpy(bytes, workers, time).map(|rate| rate / 1e9);
-                self.report.ceilings[place].host_memcpy_samples.extend(rate);
-            }
-        }
-    }
-
-    fn new_ceilings(&self, batch_size: usize, workers: usize, bytes: usize, time: Duration) -> Ceilings {
-        // The device's copy is the same for any number of workers.
-        let same = self.report.ceilings.iter().find(|c| c.batch_size == batch_size);
-        let (device_copy_gb_s, device_copy_error) = match same {
-            Some(same) => (same.device_copy_gb_s, same.device_copy_error.clone()),
-            None => match self.backend.copy_ceiling(bytes, time) {
-                Ok(rate) if rate.is_finite() && rate > 0.0 => (Some(rate / 1e9), None),
-                Ok(rate) => (None, Some(format!("measured as {rate}"))),
-                Err(error) => (None, Some(error.to_string())),
-            },
-        };
-        let host_memcpy_samples = Vec::new();
-        Ceilings {
-            batch_size,
-            workers,
-            host_memcpy_samples,
-            host_memcpy_gb_s: None,
-            device_copy_gb_s,
-            device_copy_error,
-        }
-    }
 }
-
-/// Each measurement of the host's ceiling touches half a gigabyte first, so that there are no more than this.
-const MOST_MEMCPY: usize = 5;
 
 #[cfg(test)]
 #[path = "engine_tests.rs"]

@@ -1,5 +1,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use std::time::Duration;
+
 use super::*;
 use crate::backend::Strategy;
 use crate::backend::host::{Faults, HostBackend};

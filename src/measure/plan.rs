@@ -3,10 +3,9 @@
 use std::time::Duration;
 
 use super::report::Settings;
+use super::stats::MIN_ROUNDS;
 use crate::loader::LoaderOptions;
 
-/// With fewer rounds there is no telling a difference from noise.
-pub const MIN_ROUNDS: usize = super::stats::MIN_ROUNDS;
 /// More rounds than this say nothing more.
 const MOST_ROUNDS: usize = 60;
 /// The usual number.

@@ -22,7 +22,7 @@ Each device runs in a process of its own, so that a driver's crash is a row and 
 Exit codes: 0 done, 1 failed (wrong data, or nothing could be measured), 2 wrong usage, 3 no such device, 130 interrupted.";
 
 /// Takes about a minute with what there is on a desktop.
-const DEFAULT_SECONDS: f64 = 40.0;
+const DEFAULT_SECONDS: f64 = 35.0;
 
 #[derive(Debug, Args)]
 #[command(after_long_help = HELP)]

@@ -11,7 +11,7 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use gpufeed::AnyBackend;
 use gpufeed::measure::report::DeviceReport;
 use gpufeed::measure::{Event, Observer};
@@ -103,29 +103,35 @@ pub fn supervise(
         // If it has ended already, its exit status says more than this error.
         let _ = writeln!(stdin, "{job}");
     }
-    let lines = child.0.stdout.take().map(read_lines);
+    let Some(lines) = child.0.stdout.take().map(read_lines) else { bail!("there is no pipe to the process") };
     let mut ends_at = started + deadline;
-    while let Some(lines) = &lines {
+    while Instant::now() < ends_at {
         match lines.recv_timeout(LOOK) {
-            Ok(line) => match serde_json::from_str(&line) {
-                Ok(line) => each(line)?,
-                Err(_) => output::note(line),
-            },
+            Ok(line) => pass_on(&line, each)?,
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => break,
         }
         if stop() && stdin.take().is_some() {
             ends_at = ends_at.min(Instant::now() + GRACE);
         }
-        if Instant::now() >= ends_at {
-            return Ok(Ending::TimedOut(started.elapsed()));
-        }
     }
     drop(stdin);
-    let Some(status) = wait(&mut child.0, ends_at.max(Instant::now() + GRACE))? else {
-        return Ok(Ending::TimedOut(started.elapsed()));
-    };
-    Ok(if status.success() { Ending::Exited } else { Ending::Crashed(words(status)) })
+    // What has closed its output has a moment to end; what has not is late already.
+    let ends_at = if Instant::now() < ends_at { Instant::now() + GRACE } else { ends_at };
+    Ok(match wait(&mut child.0, ends_at)? {
+        None => Ending::TimedOut(started.elapsed()),
+        Some(status) if status.success() => Ending::Exited,
+        Some(status) => Ending::Crashed(format!("the process on this device ended with {status}")),
+    })
+}
+
+/// What is no line of ours, a driver has said.
+fn pass_on(line: &str, each: &mut dyn FnMut(Line) -> Result<()>) -> Result<()> {
+    match serde_json::from_str(line) {
+        Ok(line) => each(line)?,
+        Err(_) => output::note(line),
+    }
+    Ok(())
 }
 
 fn read_lines(out: impl Read + Send + 'static) -> Receiver<String> {
@@ -152,10 +158,6 @@ fn wait(child: &mut Child, ends_at: Instant) -> io::Result<Option<ExitStatus>> {
         }
         thread::sleep(LOOK / 10);
     }
-}
-
-fn words(status: ExitStatus) -> String {
-    format!("the process on this device ended with {status}")
 }
 
 /// A process that does not outlive its supervisor.

@@ -2,7 +2,7 @@
 
 use gpufeed::AdapterInfo;
 use gpufeed::Strategy;
-use gpufeed::measure::report::{Ceiling, Configuration, DeviceReport, Report, Settings, Verdict};
+use gpufeed::measure::report::{Ceiling, Configuration, DeviceReport, DeviceStatus, Report, Settings, Status, Verdict};
 use gpufeed::measure::{Ratio, ratio_in_words};
 
 use super::table::{flags, percent};
@@ -25,17 +25,37 @@ pub fn text(report: &Report) -> String {
 
 fn of_device(device: &DeviceReport, report: &Report) -> Vec<String> {
     let name = name(&device.adapter, report.debug_build);
+    let mut lines: Vec<String> =
+        failures(device).iter().map(|text| paragraph(2, &format!("{name}: {text}."))).collect();
     let Some(winner) = &device.winner else {
-        return vec![format!("  {name}: nothing was measured.")];
+        lines.push(format!("  {name}: nothing was measured."));
+        return lines;
     };
     let best = row(device, &winner.settings);
-    let mut lines = vec![paragraph(2, &format!("{name}: {}.", verdict(device, winner)))];
+    lines.push(paragraph(2, &format!("{name}: {}.", verdict(device, winner))));
     lines.extend(best.map(|best| paragraph(4, &why(best, report))));
     for other in others(device, winner) {
         lines.push(paragraph(4, &against(other, best)));
     }
     lines.extend(sweep(device).map(|text| paragraph(4, &text)));
     lines
+}
+
+/// Wrong data, and an end before everything was measured.
+fn failures(device: &DeviceReport) -> Vec<String> {
+    let wrong = device.configurations.iter().filter_map(|row| match &row.status {
+        Status::Failed { message, wrong_data: true } => {
+            Some(format!("{} DELIVERED WRONG DATA: {message}", row.settings.strategy))
+        }
+        _ => None,
+    });
+    let ended = match &device.status {
+        DeviceStatus::Ok | DeviceStatus::Interrupted => None,
+        DeviceStatus::Crashed { .. } => Some("it crashed before everything was measured".to_owned()),
+        DeviceStatus::Timeout { .. } => Some("it hung and was killed before everything was measured".to_owned()),
+        DeviceStatus::Error { message } => Some(format!("it failed before everything was measured: {message}")),
+    };
+    wrong.chain(ended).collect()
 }
 
 fn name(adapter: &AdapterInfo, debug_build: bool) -> String {
@@ -163,6 +183,19 @@ mod tests {
         let text = text(&report(vec![device("vulkan:0", &[]), device("gl:0", &[])]));
         assert!(text.contains("gl:0 Some Card (software+debug): nothing was measured."), "{text}");
         assert!(text.contains("Devices are not compared with each other"), "{text}");
+    }
+
+    #[test]
+    fn wrong_data_and_a_crash_come_first() {
+        let mut found = device("vulkan:0", &[(Strategy::WriteBuffer, 8, 100.0), (Strategy::MappedRing, 8, 200.0)]);
+        found.configurations[1].status = Status::Failed { message: "batch 3 is wrong".to_owned(), wrong_data: true };
+        found.status = DeviceStatus::Crashed { message: String::new() };
+        found.summarise();
+        let text = text(&report(vec![found]));
+        let lines: Vec<&str> = text.lines().collect();
+        assert!(lines[1].ends_with("mapped-ring DELIVERED WRONG DATA: batch 3 is wrong."), "{text}");
+        assert!(lines[2].ends_with("it crashed before everything was measured."), "{text}");
+        assert!(lines[3].ends_with("write-buffer is the only strategy that was measured."), "{text}");
     }
 
     #[test]

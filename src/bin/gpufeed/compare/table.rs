@@ -2,9 +2,11 @@
 
 use comfy_table::CellAlignment;
 use gpufeed::loader::Percentiles;
+use gpufeed::measure::Summary;
 use gpufeed::measure::report::{
     Ceiling, Ceilings, Configuration, DeviceReport, DeviceStatus, Median, Report, Settings, Share, Staging, Status,
 };
+use gpufeed::measure::stats::MIN_ROUNDS;
 use gpufeed::{AdapterInfo, Api};
 
 use crate::{devices, output, units};
@@ -102,7 +104,7 @@ fn row(configuration: &Configuration, swept: &Swept, flags: &str) -> Option<Vec<
     let Median { images_s, gb_s, cpu_s_per_gb, latency, wait } = (*median)?;
     let dash = || "-".to_owned();
     let numbers = [
-        format!("{}±{}", units::digits(images_s.median), units::digits(images_s.spread)),
+        format!("{}±{}", units::digits(images_s.median), spread(&images_s)),
         units::digits(gb_s),
         cpu_s_per_gb.map_or_else(dash, units::digits),
         milliseconds(latency),
@@ -113,6 +115,11 @@ fn row(configuration: &Configuration, swept: &Swept, flags: &str) -> Option<Vec<
     let sizes = swept.columns(settings.batch_size, settings.workers, settings.slots).map(|size| size.to_string());
     let flag = (!flags.is_empty()).then(|| flags.to_owned());
     Some(std::iter::once(settings.strategy.to_string()).chain(sizes).chain(numbers).chain(flag).collect())
+}
+
+/// A few rounds have none that says anything.
+fn spread(of: &Summary) -> String {
+    if of.n < MIN_ROUNDS { "?".to_owned() } else { units::digits(of.spread) }
 }
 
 fn milliseconds(of: Percentiles) -> String {
