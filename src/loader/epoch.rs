@@ -61,12 +61,66 @@ impl<'a, B: Backend> Epoch<'a, B> {
         }
     }
 
-    fn deliver(&mut self) -> Result<Batch<B>, LoadError> {
+    /// The next batch, as [`Iterator::next`], and gives the thread back until it is there.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use gpufeed::{Loader, LoaderOptions, SampleLayout, SyntheticSource, backend::host::HostBackend};
+    /// # let source = Arc::new(SyntheticSource::new(SampleLayout::bytes(&[8])?, 100));
+    /// # let mut loader = Loader::new(&HostBackend::new(), source, LoaderOptions::default())?;
+    /// # pollster::block_on(async {
+    /// let mut epoch = loader.epoch(0);
+    /// while let Some(batch) = epoch.next_async().await {
+    ///     println!("{} samples", batch?.len());
+    /// }
+    /// # Ok::<(), gpufeed::LoadError>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub async fn next_async(&mut self) -> Option<Result<Batch<B>, LoadError>> {
+        if self.left == 0 {
+            return None;
+        }
+        if let Err(error) = self.check_leases() {
+            return Some(Err(error));
+        }
+        let start = Instant::now();
+        loop {
+            let at_once = !self.loader.deliveries.is_empty();
+            match self.loader.deliveries.recv_async().await {
+                Ok(delivery) if delivery.generation == self.generation => {
+                    return Some(self.hand_over(delivery, start, at_once));
+                }
+                Ok(stale) => self.loader.outputs.put(stale.output),
+                Err(_) => {
+                    self.left = 0;
+                    return Some(Err(LoadError::Stopped { reason: self.loader.stop_reason() }));
+                }
+            }
+        }
+    }
+
+    fn check_leases(&self) -> Result<(), LoadError> {
         if self.loader.outputs.all_leased() {
             return Err(LoadError::AllTensorsLeased { outputs: self.loader.outputs.size() });
         }
+        Ok(())
+    }
+
+    fn deliver(&mut self) -> Result<Batch<B>, LoadError> {
+        self.check_leases()?;
         let start = Instant::now();
         let (delivery, at_once) = self.receive().inspect_err(|_| self.left = 0)?;
+        self.hand_over(delivery, start, at_once)
+    }
+
+    /// Makes a batch of a delivery of this epoch.
+    fn hand_over(
+        &mut self,
+        delivery: Delivery<B::Tensor>,
+        start: Instant,
+        at_once: bool,
+    ) -> Result<Batch<B>, LoadError> {
         self.left -= 1;
         match delivery.result {
             Ok(Delivered { number, samples }) => {

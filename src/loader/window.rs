@@ -54,6 +54,12 @@ impl<F> Window<F> {
         self.next += 1;
     }
 
+    /// Batch [`to_begin`](Self::to_begin) passes without being filled.
+    pub(super) fn pass(&mut self) {
+        debug_assert!(self.entries.is_empty());
+        self.next += 1;
+    }
+
     /// The last region of `slot` has ended: its batch is ready.
     pub(super) fn ready(&mut self, slot: usize) -> Option<&mut F> {
         let entry = self.entries.iter_mut().find(|entry| entry.slot == Some(slot))?;
