@@ -208,6 +208,14 @@ impl AnyLoader {
         each!(Self, self, loader => loader.memory())
     }
 
+    /// Waits until the device has finished everything that was submitted, as [`Loader::wait_idle`].
+    ///
+    /// # Errors
+    /// As [`Loader::wait_idle`].
+    pub fn wait_idle(&self) -> Result<(), LoadError> {
+        each!(Self, self, loader => loader.wait_idle())
+    }
+
     /// What it has done so far, and where the time went.
     #[must_use]
     pub fn stats(&self) -> LoaderStats {
@@ -239,6 +247,11 @@ impl AnyEpoch<'_> {
     #[must_use]
     pub fn remaining(&self) -> u64 {
         each!(Self, self, epoch => epoch.remaining())
+    }
+
+    /// Ends the epoch early and loses no work, as [`Epoch::wind_down`].
+    pub fn wind_down(&mut self) {
+        each!(Self, self, epoch => epoch.wind_down());
     }
 }
 

@@ -85,7 +85,7 @@ pub use any::{AnyBackend, AnyBatch, AnyEpoch, AnyLoader, devices, open};
 pub use backend::{AdapterInfo, Api, Backend, DeviceType, Strategy};
 pub use error::{DeviceError, LayoutError, LoadError, OpenError, SourceError, Stage, Unsupported};
 pub use layout::{BatchLayout, ImageLayout, SampleLayout};
-pub use loader::{Batch, Epoch, LastBatch, Loader, LoaderOptions, LoaderStats};
+pub use loader::{Batch, Epoch, FeedError, Feeder, FeederOptions, LastBatch, Loader, LoaderOptions, LoaderStats};
 pub use preprocess::{FloatType, Normalize, Preprocess, TensorDesc, TensorLayout};
 #[cfg(feature = "images")]
 pub use source::FolderSource;

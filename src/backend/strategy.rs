@@ -67,6 +67,12 @@ strategies! {
 }
 
 impl Strategy {
+    /// Whether the device reads the source's own memory: no slot, no worker, no copy by the CPU.
+    #[must_use]
+    pub const fn is_direct(self) -> bool {
+        false
+    }
+
     /// Whether this strategy allocates for every batch, and so is exempt from constant memory: showing that cost is
     /// what it is for.
     #[must_use]

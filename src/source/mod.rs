@@ -18,6 +18,7 @@ mod synthetic;
 
 use std::sync::Arc;
 
+use crate::backend::StableHostMemory;
 use crate::error::SourceError;
 use crate::layout::SampleLayout;
 use crate::staging::SampleWriter;
@@ -98,11 +99,27 @@ pub trait Source: Send + Sync {
     /// Anything; it reaches the user as [`LoadError::Sample`](crate::LoadError::Sample) with the index.
     fn read(&self, index: u64, out: &mut SampleWriter<'_>) -> Result<(), SourceError>;
 
+    /// The memory all samples lie in, for strategies that let the device read it; `None` where they do not lie in such memory.
+    fn memory(&self) -> Option<SourceMemory> {
+        None
+    }
+
     /// The label of sample `index`, where there are labels. All samples have one, or none has.
     fn label(&self, index: u64) -> Option<i64> {
         let _ = index;
         None
     }
+}
+
+/// A source's own memory, and where its samples are.
+#[derive(Clone)]
+pub struct SourceMemory {
+    /// The memory.
+    pub memory: Arc<dyn StableHostMemory>,
+    /// The byte offset of sample 0.
+    pub first: u64,
+    /// Bytes from one sample to the next.
+    pub stride: u64,
 }
 
 impl<S: Source + ?Sized> Source for Arc<S> {
@@ -116,6 +133,10 @@ impl<S: Source + ?Sized> Source for Arc<S> {
 
     fn read(&self, index: u64, out: &mut SampleWriter<'_>) -> Result<(), SourceError> {
         (**self).read(index, out)
+    }
+
+    fn memory(&self) -> Option<SourceMemory> {
+        (**self).memory()
     }
 
     fn label(&self, index: u64) -> Option<i64> {

@@ -121,6 +121,7 @@ impl WgpuLane {
         match backend.scope(|| self.record(id, slot, memory, samples, output)) {
             Ok(index) => {
                 self.next_id += 1;
+                *output.submission() = Some(index.clone());
                 let frees = self.staging.frees_on_submit();
                 self.slots[slot].stage = if frees { Stage::Free } else { Stage::InFlight };
                 self.in_flight.push_back(InFlight { id, slot: (!frees).then_some(slot), index });

@@ -1,11 +1,11 @@
 //! Tensors in device buffers.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::device::WgpuBackend;
 use super::kernel::{Bindings, fingerprint_bytes};
-use crate::backend::Tensor;
+use crate::backend::{Api, Tensor};
 use crate::error::DeviceError;
 use crate::preprocess::{Fingerprint, TensorDesc};
 
@@ -20,6 +20,8 @@ struct Inner {
     fingerprints: Option<wgpu::Buffer>,
     /// One for each buffer that kernels may read: the lane's own, or every slot.
     bindings: Vec<Bindings>,
+    /// What writes it, or wrote it last.
+    submission: Mutex<Option<wgpu::SubmissionIndex>>,
 }
 
 impl WgpuTensor {
@@ -29,7 +31,7 @@ impl WgpuTensor {
         fingerprints: Option<wgpu::Buffer>,
         bindings: Vec<Bindings>,
     ) -> Self {
-        Self(Arc::new(Inner { backend, buffer, fingerprints, bindings }))
+        Self(Arc::new(Inner { backend, buffer, fingerprints, bindings, submission: Mutex::new(None) }))
     }
 
     /// The buffer, with usages `STORAGE`, `COPY_SRC` and `COPY_DST`. Its first [`TensorDesc::byte_len`] bytes are the tensor; the rest
@@ -37,6 +39,14 @@ impl WgpuTensor {
     #[must_use]
     pub fn buffer(&self) -> &wgpu::Buffer {
         &self.0.buffer
+    }
+
+    pub(crate) fn queue(&self) -> &wgpu::Queue {
+        self.0.backend.queue()
+    }
+
+    pub(super) fn submission(&self) -> MutexGuard<'_, Option<wgpu::SubmissionIndex>> {
+        self.0.submission.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The bindings that read what came from this slot.
@@ -75,7 +85,17 @@ impl WgpuTensor {
 }
 
 impl Tensor for WgpuTensor {
-    const READS_ON_PUMP: bool = true;
+    fn needs_pump(&self) -> bool {
+        self.0.backend.api() == Api::Gl
+    }
+
+    fn wait(&self) -> Result<(), DeviceError> {
+        let submission = self.submission().clone();
+        match submission {
+            Some(submission) => self.0.backend.wait_for(&submission),
+            None => Ok(()),
+        }
+    }
 
     fn read(&self, desc: &TensorDesc) -> Result<Vec<u8>, DeviceError> {
         self.read_back(&self.0.buffer, desc.byte_len())
