@@ -21,6 +21,8 @@ impl AnyBackend {
             Self::Host(backend) => compare(backend, source, plan, observer),
             #[cfg(feature = "wgpu")]
             Self::Wgpu(backend) => compare(backend, source, plan, observer),
+            #[cfg(feature = "cuda")]
+            Self::Cuda(backend) => compare(backend, source, plan, observer),
         }
     }
 }

@@ -116,16 +116,19 @@ impl CudaTensor {
 
     fn read_back(&self, from: &DeviceMemory, bytes: usize) -> Result<Vec<u8>, DeviceError> {
         let (lost, stream) = (self.0.backend.lost(), self.0.backend.reads());
-        lost.check()?;
-        let failed = |error| lost.error("reading a tensor back", error);
         // Sleeps until the batch is there, and then copies: waiting for the stream alone would burn a core.
-        self.0.ready.wait().map_err(failed)?;
-        driver::download(stream, from, bytes).map_err(failed)
+        Tensor::wait(self)?;
+        driver::download(stream, from, bytes).map_err(|error| lost.error("reading a tensor back", error))
     }
 }
 
 impl Tensor for CudaTensor {
-    const READS_ON_PUMP: bool = false;
+    fn wait(&self) -> Result<(), DeviceError> {
+        let lost = self.0.backend.lost();
+        lost.check()?;
+        // Sleeps: the event is one that blocks.
+        self.0.ready.wait().map_err(|error| lost.error("waiting for a tensor", error))
+    }
 
     fn read(&self, desc: &TensorDesc) -> Result<Vec<u8>, DeviceError> {
         self.read_back(&self.0.memory, desc.byte_len())
