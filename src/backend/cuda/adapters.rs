@@ -88,6 +88,7 @@ mod tests {
         assert!(adapters().is_empty());
         let error = CudaBackend::open("cuda:0").expect_err("no device");
         assert!(matches!(error, OpenError::NoDevice { .. }), "{error}");
+        assert!(matches!(crate::AnyBackend::open("cuda"), Err(OpenError::NoDevice { .. })));
         let text = error.to_string();
         assert!(text.contains("cuda:0") && text.contains(&reason) && !text.contains('\n'), "{text}");
     }

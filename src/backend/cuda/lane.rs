@@ -29,6 +29,8 @@ pub struct CudaLane {
     pub(super) uploaded: Event,
     pub(super) spare: Vec<Event>,
     pub(super) next_buffer: usize,
+    /// The offsets that a kernel gathers from, in pageable memory; used again.
+    pub(super) offsets: Vec<u64>,
     pub(super) finished: Vec<SubmissionId>,
     pub(super) next_id: SubmissionId,
     pub(super) held: Footprint,

@@ -46,6 +46,7 @@ impl CudaLane {
             uploaded: Event::new(context).map_err(failed)?,
             spare: Vec::with_capacity(in_flight),
             next_buffer: 0,
+            offsets: Vec::with_capacity(spec.layout.batch_size()),
             finished: Vec::with_capacity(in_flight),
             next_id: 0,
             held: Footprint { outputs: 0, ..footprint },

@@ -181,11 +181,14 @@ impl CudaLane {
         let stream = if turn == 0 { Arc::clone(&self.compute) } else { Arc::clone(&self.upload) };
         output.hold_for_uses(&stream)?;
         let done = self.spare_event()?;
+        // The caller's may lie in page-locked memory, which the driver would read only later.
+        self.offsets.clear();
+        self.offsets.extend_from_slice(offsets);
         let queued = match &self.direct {
             Some(direct) => {
                 let (on_device, to, sums) = (&self.buffers[turn].memory, output.memory(), output.sums());
-                driver::upload_words(&stream, offsets, on_device)
-                    .and_then(|()| self.kernels.gather(&stream, direct, offsets, on_device, to, sums))
+                driver::upload_words(&stream, &self.offsets, on_device)
+                    .and_then(|()| self.kernels.gather(&stream, direct, &self.offsets, on_device, to, sums))
                     .and_then(|()| done.record(&stream))
             }
             None => Ok(()),

@@ -84,8 +84,14 @@ fn queue(
     })
 }
 
-/// Queues the copy of a few words, which the driver has taken when this returns: the source is pageable memory.
-pub(in super::super) fn upload_words(stream: &CudaStream, words: &[u64], to: &DeviceMemory) -> Result<(), DriverError> {
+/// Queues the copy of a few words out of pageable memory, which the driver has taken when this returns. (From page-locked
+/// memory, which the caller must not use here, it would read them later.)
+pub(in super::super) fn upload_words(
+    stream: &CudaStream,
+    words: &Vec<u64>,
+    to: &DeviceMemory,
+) -> Result<(), DriverError> {
+    let words = words.as_slice();
     if std::mem::size_of_val(words) > to.bytes() {
         return Err(DriverError(sys::CUresult::CUDA_ERROR_INVALID_VALUE));
     }
