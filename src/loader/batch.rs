@@ -103,6 +103,14 @@ impl<B: Backend> Batch<B> {
         self.epoch
     }
 
+    /// Takes the tensor out of the loader for good; the loader makes another in its place. A [`Feeder`](super::Feeder) has one output
+    /// less from then on.
+    #[must_use]
+    pub fn into_tensor(mut self) -> B::Tensor {
+        let output = self.output.take().expect("a batch holds its output until it is dropped");
+        self.pool.take_out(output)
+    }
+
     /// Waits until the device has written the tensor. Work queued on the device needs no wait.
     ///
     /// # Errors
@@ -185,12 +193,10 @@ impl Batch<WgpuBackend> {
         self.tensor().queue().submit(commands)
     }
 
-    /// Takes the tensor's buffer out of the loader for good; the loader makes another in its place. A [`Feeder`](super::Feeder) has one
-    /// output less from then on.
+    /// Takes the tensor's buffer out of the loader for good, as [`into_tensor`](Self::into_tensor).
     #[must_use]
-    pub fn into_buffer(mut self) -> wgpu::Buffer {
-        let output = self.output.take().expect("a batch holds its output until it is dropped");
-        self.pool.take_out(output).buffer().clone()
+    pub fn into_buffer(self) -> wgpu::Buffer {
+        self.into_tensor().buffer().clone()
     }
 }
 

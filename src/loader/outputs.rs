@@ -141,7 +141,11 @@ impl<T> OutputPool<T> {
     pub(super) fn take_out(&self, output: Output<T>) -> T {
         let Output { tensor, indices, labels } = output;
         self.leased.fetch_sub(1, Ordering::Release);
-        self.tell(ToPump::Replace { indices, labels });
+        if self.pump.is_some() {
+            self.tell(ToPump::Replace { indices, labels });
+        } else {
+            self.shrink();
+        }
         tensor
     }
 
