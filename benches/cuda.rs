@@ -112,6 +112,7 @@ impl Bench {
             outputs: 4,
             fingerprints: false,
             memory: Some(Arc::clone(&self.arena) as _),
+            timing: false,
         })
     }
 

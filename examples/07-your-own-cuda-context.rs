@@ -1,7 +1,7 @@
 //! Your program owns the CUDA context; gpufeed puts batches into device memory, and your own kernel uses them on your stream.
 //!
 //! ```sh
-//! cargo run --release --example 05-your-own-cuda-context
+//! cargo run --release --example 07-your-own-cuda-context
 //! ```
 
 #![allow(clippy::print_stdout)] // An example speaks.

@@ -1,13 +1,11 @@
-// u8 images in HWC order become normalised tensors: x * scale + bias, as f32 or rounded to f16.
+// u8 images in HWC order become normalised tensors: x * scale + bias, as f32 or rounded to f16. What all such kernels share.
 //
-// A thread writes one vector of four words: scalar stores reach a fraction of a large GPU's memory bandwidth. All that
-// is constant for a lane is an override, so there is nothing to upload; the number of workgroups is the number of samples.
-// Threads past the last sample write padding or unused samples of the bound range, and never outside it. That is checked
-// here, since not every driver does.
+// All that is constant for a lane is an override, so there is nothing to upload.
 
 override channels: u32; // 1, 3 or 4
 override plane: u32; // pixels of one channel
 override half: bool; // f16 elements, two a word
+override tame: bool; // every value that there can be is zero or a normal f16
 override scale0: f32;
 override scale1: f32;
 override scale2: f32;
@@ -19,9 +17,6 @@ override bias3: f32;
 
 // Elements of one image.
 override image: u32 = channels * plane;
-
-@group(0) @binding(0) var<storage, read> pixels: array<u32>;
-@group(0) @binding(1) var<storage, read_write> tensor: array<vec4<u32>>;
 
 const GROUP = 256u;
 
@@ -50,7 +45,21 @@ fn half_bits(values: vec4<f32>) -> vec4<u32> {
     return sign | select(finite, subnormal, magnitude < vec4<u32>(0x38800000u));
 }
 
+// The same for values that are zero or normal f16, in fewer operations: times 2^-112 the exponent has f16's bias, and only the
+// rounding is left. The bits of f16 are then those from 13 on, and the sign.
+fn tame_bits(values: vec4<f32>) -> vec4<u32> {
+    let bits = bitcast<vec4<u32>>(values * vec4<f32>(1.925929944387236e-34));
+    return bits + ((bits >> vec4<u32>(13u)) & vec4<u32>(1u)) + vec4<u32>(0xfffu);
+}
+
 fn pack_halves(first: vec4<f32>, second: vec4<f32>) -> vec4<u32> {
+    if tame {
+        let even = tame_bits(vec4<f32>(first.xz, second.xz));
+        let odd = tame_bits(vec4<f32>(first.yw, second.yw));
+        let low = ((even >> vec4<u32>(13u)) & vec4<u32>(0x7fffu)) | ((even >> vec4<u32>(16u)) & vec4<u32>(0x8000u));
+        let high = ((odd << vec4<u32>(3u)) & vec4<u32>(0x7fff0000u)) | (odd & vec4<u32>(0x80000000u));
+        return low | high;
+    }
     let low = half_bits(first);
     let high = half_bits(second);
     return vec4<u32>(low.xz, high.xz) | (vec4<u32>(low.yw, high.yw) << vec4<u32>(16u));
@@ -58,12 +67,8 @@ fn pack_halves(first: vec4<f32>, second: vec4<f32>) -> vec4<u32> {
 
 // NHWC, and NCHW of one channel, where both are the same: elements stay in order.
 
-// The four values of a word of source bytes.
-fn interleaved_word(index: u32) -> vec4<f32> {
-    var word = 0u;
-    if index < arrayLength(&pixels) {
-        word = pixels[index];
-    }
+// The four values of a word of source bytes, `index` words after the start of an image.
+fn interleaved_values(word: u32, index: u32) -> vec4<f32> {
     var scale = vec4<f32>(scale0);
     var bias = vec4<f32>(bias0);
     if channels == 4u {
@@ -80,25 +85,7 @@ fn interleaved_word(index: u32) -> vec4<f32> {
     return vec4<f32>(bytes_of(word)) * scale + bias;
 }
 
-@compute @workgroup_size(GROUP)
-fn interleaved(
-    @builtin(workgroup_id) group: vec3<u32>,
-    @builtin(num_workgroups) groups: vec3<u32>,
-    @builtin(local_invocation_index) local: u32,
-) {
-    let index = linear(group, groups, local);
-    if index >= arrayLength(&tensor) {
-        return;
-    }
-    if half {
-        tensor[index] = pack_halves(interleaved_word(2u * index), interleaved_word(2u * index + 1u));
-    } else {
-        tensor[index] = bitcast<vec4<u32>>(interleaved_word(index));
-    }
-}
-
-// NCHW of 3 or 4 channels, where a plane is a whole number of vectors: 4 pixels of f32 or 8 of f16 a thread, which are a
-// whole number of source words and one vector of each plane.
+// NCHW of 3 or 4 channels: the values of four pixels by channel, from as many words as there are channels.
 
 struct Quad {
     c0: vec4<f32>,
@@ -107,18 +94,16 @@ struct Quad {
     c3: vec4<f32>,
 }
 
-// The values of four pixels by channel, from the `channels` words at `first`.
-fn quad(first: u32) -> Quad {
-    let a = bytes_of(pixels[first]);
-    let b = bytes_of(pixels[first + 1u]);
-    let c = bytes_of(pixels[first + 2u]);
+fn quad_of(first: u32, second: u32, third: u32, fourth: u32) -> Quad {
+    let a = bytes_of(first);
+    let b = bytes_of(second);
+    let c = bytes_of(third);
     var result: Quad;
-    var d = vec4<u32>(0u);
     var c0 = vec4<u32>(a.xw, b.z, c.y);
     var c1 = vec4<u32>(a.y, b.xw, c.z);
     var c2 = vec4<u32>(a.z, b.y, c.xw);
     if channels == 4u {
-        d = bytes_of(pixels[first + 3u]);
+        let d = bytes_of(fourth);
         c0 = vec4<u32>(a.x, b.x, c.x, d.x);
         c1 = vec4<u32>(a.y, b.y, c.y, d.y);
         c2 = vec4<u32>(a.z, b.z, c.z, d.z);
@@ -130,81 +115,9 @@ fn quad(first: u32) -> Quad {
     return result;
 }
 
-@compute @workgroup_size(GROUP)
-fn planar(
-    @builtin(workgroup_id) group: vec3<u32>,
-    @builtin(num_workgroups) groups: vec3<u32>,
-    @builtin(local_invocation_index) local: u32,
-) {
-    let index = linear(group, groups, local);
-    let words = select(channels, 2u * channels, half);
-    let vectors = plane / select(4u, 8u, half);
-    let first = index * words;
-    let sample = index / vectors;
-    // The thread's vector of the first plane; those of the other planes follow.
-    let place = sample * channels * vectors + (index - sample * vectors);
-    if first + words > arrayLength(&pixels) || place + (channels - 1u) * vectors >= arrayLength(&tensor) {
-        return;
-    }
-    let low = quad(first);
-    if half {
-        let high = quad(first + channels);
-        tensor[place] = pack_halves(low.c0, high.c0);
-        tensor[place + vectors] = pack_halves(low.c1, high.c1);
-        tensor[place + 2u * vectors] = pack_halves(low.c2, high.c2);
-        if channels == 4u {
-            tensor[place + 3u * vectors] = pack_halves(low.c3, high.c3);
-        }
-    } else {
-        tensor[place] = bitcast<vec4<u32>>(low.c0);
-        tensor[place + vectors] = bitcast<vec4<u32>>(low.c1);
-        tensor[place + 2u * vectors] = bitcast<vec4<u32>>(low.c2);
-        if channels == 4u {
-            tensor[place + 3u * vectors] = bitcast<vec4<u32>>(low.c3);
-        }
-    }
-}
-
-// NCHW of any plane: a vector may span planes and samples, so each element finds its own byte.
-
-fn planar_element(element: u32) -> f32 {
-    let sample = element / image;
-    let within = element - sample * image;
-    let channel = within / plane;
-    let pixel = within - channel * plane;
-    let position = sample * image + pixel * channels + channel;
-    var word = 0u;
-    if (position >> 2u) < arrayLength(&pixels) {
-        word = pixels[position >> 2u];
-    }
-    let value = f32((word >> ((position & 3u) * 8u)) & 255u);
+// The value of one byte of a channel.
+fn value_of(byte: u32, channel: u32) -> f32 {
     let scale = select(select(scale0, scale1, channel == 1u), select(scale2, scale3, channel == 3u), channel >= 2u);
     let bias = select(select(bias0, bias1, channel == 1u), select(bias2, bias3, channel == 3u), channel >= 2u);
-    return value * scale + bias;
-}
-
-fn planar_elements(first: u32) -> vec4<f32> {
-    return vec4<f32>(
-        planar_element(first),
-        planar_element(first + 1u),
-        planar_element(first + 2u),
-        planar_element(first + 3u),
-    );
-}
-
-@compute @workgroup_size(GROUP)
-fn planar_any(
-    @builtin(workgroup_id) group: vec3<u32>,
-    @builtin(num_workgroups) groups: vec3<u32>,
-    @builtin(local_invocation_index) local: u32,
-) {
-    let index = linear(group, groups, local);
-    if index >= arrayLength(&tensor) {
-        return;
-    }
-    if half {
-        tensor[index] = pack_halves(planar_elements(8u * index), planar_elements(8u * index + 4u));
-    } else {
-        tensor[index] = bitcast<vec4<u32>>(planar_elements(4u * index));
-    }
+    return f32(byte) * scale + bias;
 }

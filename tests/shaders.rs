@@ -5,8 +5,20 @@ use naga::back::{self, PipelineConstants, pipeline_constants::process_overrides}
 use naga::valid::{Capabilities, ModuleInfo, ValidationFlags, Validator};
 use naga::{Module, ShaderStage};
 
-const NORMALIZE: &str = include_str!("../shaders/normalize.wgsl");
-const FINGERPRINT: &str = include_str!("../shaders/fingerprint.wgsl");
+const NORMALIZE: &str =
+    concat!(include_str!("../shaders/normalize.wgsl"), include_str!("../shaders/normalize_batch.wgsl"));
+const FINGERPRINT: &str =
+    concat!(include_str!("../shaders/fingerprint.wgsl"), include_str!("../shaders/fingerprint_batch.wgsl"));
+const GATHER_TENSOR: &str = concat!(
+    include_str!("../shaders/normalize.wgsl"),
+    include_str!("../shaders/gather.wgsl"),
+    include_str!("../shaders/gather_tensor.wgsl")
+);
+const GATHER_FINGERPRINT: &str = concat!(
+    include_str!("../shaders/fingerprint.wgsl"),
+    include_str!("../shaders/gather.wgsl"),
+    include_str!("../shaders/gather_fingerprint.wgsl")
+);
 
 fn parse(source: &str) -> (Module, ModuleInfo) {
     let module = naga::front::wgsl::parse_str(source).unwrap_or_else(|e| panic!("{}", e.emit_to_string(source)));
@@ -63,25 +75,26 @@ fn glsl(module: &Module, info: &ModuleInfo, entry: &str) -> Result<(), String> {
         .map_err(|e| e.to_string())
 }
 
+/// The overrides of normalize.wgsl.
+fn normalization(channels: f64, plane: f64, half: f64, tame: f64) -> Vec<(&'static str, f64)> {
+    let mut constants = vec![("channels", channels), ("plane", plane), ("half", half), ("tame", tame)];
+    constants.extend(["scale0", "scale1", "scale2", "scale3"].map(|name| (name, f64::from(1.0f32 / (255.0 * 0.229)))));
+    constants.extend(["bias0", "bias1", "bias2", "bias3"].map(|name| (name, f64::from(-0.485f32 / 0.229))));
+    constants
+}
+
 #[test]
 fn normalisation_translates_to_every_language() {
     let shader = parse(NORMALIZE);
     for entry in ["interleaved", "planar", "planar_any"] {
         for channels in [1.0, 3.0, 4.0] {
-            for half in [0.0, 1.0] {
+            for (half, tame) in [(0.0, 0.0), (1.0, 0.0), (1.0, 1.0)] {
                 for plane in [1.0, 20.0, 527.0, 50_176.0, 16_777_216.0] {
                     // Whole vectors of several planes are what `planar` is for; elsewhere it would divide by zero.
                     if entry == "planar" && (channels == 1.0 || plane % (4.0 + 4.0 * half) != 0.0) {
                         continue;
                     }
-                    let mut constants = vec![("channels", channels), ("plane", plane), ("half", half)];
-                    for name in ["scale0", "scale1", "scale2", "scale3"] {
-                        constants.push((name, f64::from(1.0f32 / (255.0 * 0.229))));
-                    }
-                    for name in ["bias0", "bias1", "bias2", "bias3"] {
-                        constants.push((name, f64::from(-0.485f32 / 0.229)));
-                    }
-                    translate(&shader, entry, &constants);
+                    translate(&shader, entry, &normalization(channels, plane, half, tame));
                 }
             }
         }
@@ -89,10 +102,30 @@ fn normalisation_translates_to_every_language() {
 }
 
 #[test]
+fn gathering_translates_to_every_language() {
+    let shader = parse(GATHER_TENSOR);
+    for entry in ["gather_bytes", "gather_interleaved", "gather_planar", "gather_any"] {
+        for channels in [1.0, 3.0, 4.0] {
+            for (format, words) in [(0.0, 4.0), (1.0, channels), (2.0, 2.0 * channels)] {
+                for nchw in [0.0, 1.0] {
+                    let plane = 50_176.0;
+                    let mut constants = normalization(channels, plane, f64::from(u8::from(format == 2.0)), 1.0);
+                    constants.extend([("batch", 256.0), ("bytes", channels * plane)]);
+                    constants.extend([("words", words), ("format", format), ("nchw", nchw)]);
+                    translate(&shader, entry, &constants);
+                }
+            }
+        }
+    }
+    let sums = [("sample_bytes", 1581.0), ("steps", 16.0), ("batch", 256.0), ("bytes", 1581.0)];
+    translate(&parse(GATHER_FINGERPRINT), "gather_fingerprint", &sums);
+}
+
+#[test]
 fn extreme_scales_translate() {
     let shader = parse(NORMALIZE);
     for extreme in [1e-33f32, -1e30, f32::MIN_POSITIVE, f32::MAX] {
-        let mut constants = vec![("channels", 1.0), ("plane", 4.0), ("half", 1.0)];
+        let mut constants = vec![("channels", 1.0), ("plane", 4.0), ("half", 1.0), ("tame", 0.0)];
         for name in ["scale0", "scale1", "scale2", "scale3", "bias0", "bias1", "bias2", "bias3"] {
             constants.push((name, f64::from(extreme)));
         }

@@ -47,6 +47,7 @@ mod info;
 mod memory;
 pub mod select;
 mod strategy;
+mod times;
 #[cfg(feature = "wgpu")]
 pub mod wgpu;
 
@@ -54,6 +55,7 @@ pub use footprint::{Footprint, MemoryUse};
 pub use info::{AdapterInfo, Api, DeviceType, StrategySupport};
 pub use memory::StableHostMemory;
 pub use strategy::{Strategy, UnknownStrategy};
+pub use times::GpuTimes;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -119,6 +121,8 @@ pub struct LaneSpec {
     pub fingerprints: bool,
     /// The source's own memory, for strategies that read it directly.
     pub memory: Option<Arc<dyn StableHostMemory>>,
+    /// Whether the device measures its own copies and kernels: see [`Lane::gpu_times`].
+    pub timing: bool,
 }
 
 /// The bytes that a submission sends.
@@ -126,7 +130,8 @@ pub struct LaneSpec {
 pub enum Feed<'a> {
     /// A filled slot.
     Staged(Filled),
-    /// Byte offsets of samples within the lane's [`StableHostMemory`], for strategies that read it directly.
+    /// Byte offsets of samples within the lane's [`StableHostMemory`], for strategies that read it directly. A lane has room for
+    /// [`slots`](LaneSpec::slots) and [`outputs`](LaneSpec::outputs) together such submissions in flight, and refuses more.
     Direct(&'a [u64]),
 }
 
@@ -204,6 +209,12 @@ pub trait Lane: Send + 'static {
 
     /// What the lane holds now.
     fn memory(&self) -> MemoryUse;
+
+    /// What the device's own clock measured so far, if the lane was opened for it and the device has a clock that can be
+    /// believed. Strategies that leave the copy to their API have it measured with neither.
+    fn gpu_times(&mut self) -> Option<GpuTimes> {
+        None
+    }
 }
 
 /// Device memory that holds a batch. Clones are the same memory.

@@ -64,13 +64,17 @@ strategies! {
     PinnedWriteCombined = "pinned-write-combined", "a fixed ring of page-locked slots that the CPU's caches do not hold";
     /// The source's own memory, page-locked in place (CUDA).
     Registered = "registered", "page-locks the source's own memory, and the device gathers the samples: no CPU copy";
+    /// A fixed ring in page-locked memory of the host (wgpu on Vulkan).
+    SystemRing = "system-ring", "a fixed ring in page-locked memory of the host, also where wgpu's own staging is video memory (Vulkan)";
+    /// The source's own memory becomes buffers of the device (wgpu on Vulkan).
+    Imported = "imported", "the device reads the source's own memory: no slot, no copy by the CPU (Vulkan)";
 }
 
 impl Strategy {
     /// Whether the device reads the source's own memory: no slot, no worker, no copy by the CPU.
     #[must_use]
     pub const fn is_direct(self) -> bool {
-        false
+        matches!(self, Self::Imported | Self::Registered)
     }
 
     /// Whether this strategy allocates for every batch, and so is exempt from constant memory: showing that cost is

@@ -133,6 +133,7 @@ impl<B: Backend> Feeder<B> {
             outputs: options.outputs,
             fingerprints: false,
             memory: None,
+            timing: false,
         };
         let footprint = backend.footprint(&spec)?;
         footprint.within(options.byte_budget)?;

@@ -39,11 +39,11 @@ use outputs::{Output, OutputPool};
 use pump::{Delivery, Direct, Progress, Pump, ToPump};
 use threads::Threads;
 
-use crate::backend::{Backend, Footprint, Lane, LaneSpec, MemoryUse, Strategy};
+use crate::backend::{Backend, Footprint, Lane, LaneSpec, MemoryUse, StableHostMemory, Strategy};
 use crate::error::{LayoutError, LoadError, OpenError, Stage, Unsupported};
 use crate::layout::BatchLayout;
 use crate::preprocess::TensorDesc;
-use crate::source::{Source, SourceMemory};
+use crate::source::Source;
 
 /// Feeds batches of a source to a device.
 ///
@@ -86,7 +86,8 @@ impl<B: Backend> Loader<B> {
             slots: options.slots,
             outputs: options.outputs,
             fingerprints: options.fingerprints,
-            memory: own.as_ref().map(|own| Arc::clone(&own.memory)),
+            memory: own.clone(),
+            timing: false,
         };
         let footprint = backend.footprint(&spec)?;
         footprint.within(options.byte_budget)?;
@@ -109,10 +110,8 @@ impl<B: Backend> Loader<B> {
             deliveries: deliver,
             outputs: Arc::clone(&outputs),
             metrics: Arc::clone(&metrics),
-            direct: own.map(|own| Direct {
+            direct: own.map(|_| Direct {
                 source: Arc::clone(&source),
-                first: own.first,
-                stride: own.stride,
                 depth: options.slots,
                 offsets: Vec::with_capacity(options.batch_size),
             }),
@@ -254,7 +253,7 @@ fn make_outputs<L: Lane>(lane: &mut L, options: &LoaderOptions) -> Result<Vec<Ou
 }
 
 /// The source's own memory, for a strategy that reads it directly.
-fn own_memory(source: &dyn Source, strategy: Strategy) -> Result<SourceMemory, OpenError> {
+fn own_memory(source: &dyn Source, strategy: Strategy) -> Result<Arc<dyn StableHostMemory>, OpenError> {
     let reason = "the source does not lie in memory that a device may read (see `Source::memory`)".to_owned();
     source.memory().ok_or(OpenError::Unsupported(Unsupported { strategy, reason }))
 }

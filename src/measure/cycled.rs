@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::backend::StableHostMemory;
 use crate::error::SourceError;
 use crate::layout::SampleLayout;
 use crate::source::Source;
@@ -38,6 +39,18 @@ impl Source for Cycled {
 
     fn read(&self, index: u64, out: &mut SampleWriter<'_>) -> Result<(), SourceError> {
         self.inner.read(self.within(index), out)
+    }
+
+    fn memory(&self) -> Option<Arc<dyn StableHostMemory>> {
+        self.inner.memory()
+    }
+
+    fn position(&self, index: u64) -> u64 {
+        self.inner.position(self.within(index))
+    }
+
+    fn check(&self) -> Result<(), SourceError> {
+        self.inner.check()
     }
 
     fn label(&self, index: u64) -> Option<i64> {

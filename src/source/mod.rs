@@ -3,12 +3,14 @@
 //! A [`Source`] is random access by index, and several threads read it at once. gpufeed brings sources for memory, `.npy`
 //! files and folders of images; anything else is a small `impl Source` (see the example `02-custom-source`).
 
+mod arena;
 #[cfg(feature = "images")]
 mod decode;
 #[cfg(feature = "images")]
 mod encoded;
 #[cfg(feature = "images")]
 mod folder;
+mod mapped;
 mod memory;
 mod npy;
 mod open;
@@ -23,6 +25,7 @@ use crate::error::SourceError;
 use crate::layout::SampleLayout;
 use crate::staging::SampleWriter;
 
+pub use arena::HostArena;
 #[cfg(feature = "images")]
 pub use decode::{ImageError, ImageProblem};
 #[cfg(feature = "images")]
@@ -99,9 +102,22 @@ pub trait Source: Send + Sync {
     /// Anything; it reaches the user as [`LoadError::Sample`](crate::LoadError::Sample) with the index.
     fn read(&self, index: u64, out: &mut SampleWriter<'_>) -> Result<(), SourceError>;
 
-    /// The memory all samples lie in, for strategies that let the device read it; `None` where they do not lie in such memory.
-    fn memory(&self) -> Option<SourceMemory> {
+    /// The memory that all samples lie in, for strategies that let the device read it by itself; `None` where there is none.
+    fn memory(&self) -> Option<Arc<dyn StableHostMemory>> {
         None
+    }
+
+    /// The byte offset of sample `index` in [`memory`](Self::memory). Asked only where there is such memory.
+    fn position(&self, index: u64) -> u64 {
+        index.saturating_mul(self.layout().byte_len() as u64)
+    }
+
+    /// Called before each batch that a device reads from [`memory`](Self::memory): checks that it still holds what it did.
+    ///
+    /// # Errors
+    /// Anything; the batch is not sent.
+    fn check(&self) -> Result<(), SourceError> {
+        Ok(())
     }
 
     /// The label of sample `index`, where there are labels. All samples have one, or none has.
@@ -109,17 +125,6 @@ pub trait Source: Send + Sync {
         let _ = index;
         None
     }
-}
-
-/// A source's own memory, and where its samples are.
-#[derive(Clone)]
-pub struct SourceMemory {
-    /// The memory.
-    pub memory: Arc<dyn StableHostMemory>,
-    /// The byte offset of sample 0.
-    pub first: u64,
-    /// Bytes from one sample to the next.
-    pub stride: u64,
 }
 
 impl<S: Source + ?Sized> Source for Arc<S> {
@@ -135,8 +140,16 @@ impl<S: Source + ?Sized> Source for Arc<S> {
         (**self).read(index, out)
     }
 
-    fn memory(&self) -> Option<SourceMemory> {
+    fn memory(&self) -> Option<Arc<dyn StableHostMemory>> {
         (**self).memory()
+    }
+
+    fn position(&self, index: u64) -> u64 {
+        (**self).position(index)
+    }
+
+    fn check(&self) -> Result<(), SourceError> {
+        (**self).check()
     }
 
     fn label(&self, index: u64) -> Option<i64> {

@@ -91,12 +91,15 @@ impl TestDevice for HostBackend {
 #[cfg(feature = "cuda")]
 pub use cuda_devices::{cuda, cuda_of_an_application};
 #[cfg(feature = "wgpu")]
-pub use wgpu_devices::{gl, vulkan, vulkan_of_an_application};
+pub use wgpu_devices::{
+    gl, vulkan, vulkan_in_place, vulkan_of_an_application, vulkan_of_small_bindings,
+    vulkan_of_small_bindings_that_copies, vulkan_that_copies,
+};
 
 #[cfg(feature = "wgpu")]
 mod wgpu_devices {
     use gpufeed::OpenError;
-    use gpufeed::backend::wgpu::{WgpuBackend, WgpuTensor, requirements};
+    use gpufeed::backend::wgpu::{Gather, SlotReads, Tuning, WgpuBackend, WgpuTensor, open_device, requirements};
 
     use super::TestDevice;
 
@@ -108,8 +111,32 @@ mod wgpu_devices {
         WgpuBackend::open("gl:0")
     }
 
-    /// As an application does it: with its own instance, adapter and device.
+    pub fn vulkan_in_place() -> Result<WgpuBackend, OpenError> {
+        Ok(vulkan()?.with_tuning(Tuning { slots: SlotReads::InPlace, ..Tuning::default() }))
+    }
+
+    pub fn vulkan_that_copies() -> Result<WgpuBackend, OpenError> {
+        Ok(vulkan()?.with_tuning(Tuning { gather: Gather::Copy, ..Tuning::default() }))
+    }
+
     pub fn vulkan_of_an_application() -> Result<WgpuBackend, OpenError> {
+        application(|_| ())
+    }
+
+    /// A device that cuts memory of a few hundred kilobytes into several imports, and each into several windows.
+    pub fn vulkan_of_small_bindings() -> Result<WgpuBackend, OpenError> {
+        application(|limits| {
+            limits.max_storage_buffer_binding_size = 32 << 10;
+            limits.max_buffer_size = 128 << 10;
+        })
+    }
+
+    pub fn vulkan_of_small_bindings_that_copies() -> Result<WgpuBackend, OpenError> {
+        Ok(vulkan_of_small_bindings()?.with_tuning(Tuning { gather: Gather::Copy, ..Tuning::default() }))
+    }
+
+    /// As an application does it: with its own instance, adapter and device.
+    fn application(lower: impl Fn(&mut wgpu::Limits)) -> Result<WgpuBackend, OpenError> {
         let instance = wgpu::Instance::new(wgpu::InstanceDescriptor {
             backends: wgpu::Backends::VULKAN,
             ..wgpu::InstanceDescriptor::new_without_display_handle_from_env()
@@ -118,13 +145,14 @@ mod wgpu_devices {
         let Some(adapter) = adapters.into_iter().next() else {
             return Err(OpenError::NoDevice { wanted: "vulkan".into(), found: "none".into() });
         };
-        let needs = requirements(&adapter, None).expect("the adapter computes");
-        let request = adapter.request_device(&wgpu::DeviceDescriptor {
+        let mut needs = requirements(&adapter, None).expect("the adapter computes");
+        lower(&mut needs.limits);
+        let desc = wgpu::DeviceDescriptor {
             required_features: needs.features,
             required_limits: needs.limits,
             ..wgpu::DeviceDescriptor::default()
-        });
-        let (device, queue) = pollster::block_on(request).expect("the adapter opens");
+        };
+        let (device, queue) = open_device(&adapter, &desc).expect("the adapter opens");
         WgpuBackend::from_device(device, queue)
     }
 

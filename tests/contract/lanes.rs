@@ -19,6 +19,7 @@ fn spec(strategy: Strategy, slots: usize) -> LaneSpec {
         outputs: 8,
         fingerprints: false,
         memory: None,
+        timing: false,
     }
 }
 
@@ -169,5 +170,22 @@ pub fn an_output_that_fails_does_not_take_the_slot_along<B: TestDevice>(backend:
         let mut finished = Vec::new();
         lane.reap(Wait::All, &mut finished).expect("the device is there");
         assert_eq!(finished, [submitted.id], "the failed submission is not reported");
+    }
+}
+
+pub fn the_devices_own_times_are_those_of_its_batches<B: TestDevice>(backend: &B, strategy: Strategy) {
+    let mut lane = backend.open_lane(&spec(strategy, 2)).expect("the lane opens");
+    assert_eq!(lane.gpu_times(), None, "nobody asked");
+    let mut lane = backend.open_lane(&LaneSpec { timing: true, ..spec(strategy, 2) }).expect("the lane opens");
+    let mut output = lane.output().expect("an output");
+    for batch in 0..3 {
+        let filled = write(begin(&mut lane), &batch_bytes(batch, BATCH));
+        output = lane.submit(Feed::Staged(filled), BATCH, output).expect("it is sent").tensor;
+        lane.reap(Wait::All, &mut Vec::new()).expect("the device is there");
+        // A device without a clock to be believed tells nothing.
+        if let Some(times) = lane.gpu_times() {
+            assert_eq!(times.batches, batch as u64 + 1);
+            assert!(times.copy_s >= 0.0 && times.kernel_s >= 0.0 && times.copy_s + times.kernel_s > 0.0, "{times:?}");
+        }
     }
 }

@@ -5,6 +5,8 @@
 #![allow(clippy::print_stderr)] // What is skipped is said.
 
 mod device;
+#[cfg(feature = "wgpu")]
+mod direct;
 mod faults;
 mod feeders;
 mod lanes;
@@ -21,7 +23,8 @@ macro_rules! contract {
             contract!(@tests $open, $strategy;
                 lanes: bytes_arrive_as_they_were_written, several_batches_are_in_flight_at_once,
                     a_slot_is_not_reused_before_the_device_has_read_it, a_half_filled_slot_is_never_sent,
-                    what_is_refused_comes_back, an_output_that_fails_does_not_take_the_slot_along;
+                    what_is_refused_comes_back, an_output_that_fails_does_not_take_the_slot_along,
+                    the_devices_own_times_are_those_of_its_batches;
                 loaders: shapes_of_every_kind_arrive_whole, normalised_images_are_within_the_bound,
                     fingerprints_are_those_of_the_delivered_bytes, batches_do_not_depend_on_workers_or_slots,
                     a_batch_outlives_its_loader, a_batch_may_be_dropped_on_another_thread,
@@ -52,14 +55,43 @@ macro_rules! contract {
 contract!(host_memcpy, crate::device::host, Memcpy);
 contract!(host_slow_memcpy, crate::device::slow_host, Memcpy);
 
+/// Makes every test of strategies that read the source's own memory.
+#[cfg(feature = "wgpu")]
+macro_rules! direct {
+    ($name:ident, $open:expr, $strategy:ident) => {
+        mod $name {
+            use crate::device::run;
+            use crate::direct;
+            use gpufeed::Strategy;
+
+            contract!(@tests $open, $strategy;
+                direct: samples_of_every_size_arrive_whole, samples_may_lie_anywhere,
+                    normalised_samples_are_within_the_bound, fingerprints_are_those_of_the_samples,
+                    many_shuffled_batches_are_in_flight_at_once, what_cannot_be_read_is_refused,
+                    an_output_that_fails_costs_its_batch_only, memory_that_holds_no_sample_is_refused,
+                    memory_is_let_go_after_its_last_use, a_lane_may_be_dropped_with_batches_in_flight,
+                    a_device_may_be_destroyed_while_it_reads, the_devices_own_times_are_those_of_its_batches;
+            );
+        }
+    };
+}
+
 #[cfg(feature = "wgpu")]
 mod vulkan {
+    direct!(imported, crate::device::vulkan, Imported);
+    direct!(imported_by_copies, crate::device::vulkan_that_copies, Imported);
+    direct!(imported_on_an_applications_device, crate::device::vulkan_of_an_application, Imported);
+    direct!(imported_in_parts, crate::device::vulkan_of_small_bindings, Imported);
+    direct!(imported_in_parts_by_copies, crate::device::vulkan_of_small_bindings_that_copies, Imported);
     contract!(write_buffer, crate::device::vulkan, WriteBuffer);
     contract!(write_buffer_with, crate::device::vulkan, WriteBufferWith);
     contract!(staging_belt, crate::device::vulkan, StagingBelt);
     contract!(fresh_mapped, crate::device::vulkan, FreshMapped);
     contract!(mapped_ring, crate::device::vulkan, MappedRing);
     contract!(direct_map, crate::device::vulkan, DirectMap);
+    contract!(system_ring, crate::device::vulkan, SystemRing);
+    contract!(system_ring_in_place, crate::device::vulkan_in_place, SystemRing);
+    contract!(system_ring_on_an_applications_device, crate::device::vulkan_of_an_application, SystemRing);
     contract!(mapped_ring_on_an_applications_device, crate::device::vulkan_of_an_application, MappedRing);
 }
 

@@ -66,6 +66,7 @@ pub fn lane_spec(
         outputs: 4,
         fingerprints: true,
         memory: None,
+        timing: false,
     }
 }
 

@@ -15,7 +15,6 @@
 //! data set into) and has the device gather the samples: see [`Gather`].
 
 mod adapters;
-mod arena;
 mod device;
 mod driver;
 mod feed;
@@ -29,8 +28,8 @@ mod staging;
 mod submit;
 mod tensor;
 
+pub use crate::source::HostArena;
 pub use adapters::adapters;
-pub use arena::HostArena;
 pub use device::{CudaBackend, Gather};
 pub use lane::CudaLane;
 pub use measure::KernelSpeed;

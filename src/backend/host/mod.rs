@@ -69,7 +69,7 @@ pub fn host_info() -> AdapterInfo {
         pci: None,
         memory: None,
         limits: Vec::new(),
-        strategies: vec![StrategySupport { strategy: Strategy::Memcpy, missing: None }],
+        strategies: vec![StrategySupport { strategy: Strategy::Memcpy, missing: None, memory: None }],
     }
 }
 

@@ -1,7 +1,7 @@
 //! What there is, without opening it.
 
 use super::memory;
-use super::requirements::{ADAPTER_LACKS_MAPPABLE, support};
+use super::requirements::Abilities;
 use crate::backend::{AdapterInfo, Api, DeviceType};
 
 /// GL comes last: looking at it starts an EGL display.
@@ -57,7 +57,7 @@ fn instance(backends: wgpu::Backends) -> wgpu::Instance {
 fn describe(api: Api, id: String, adapter: &wgpu::Adapter) -> AdapterInfo {
     let raw = adapter.get_info();
     let limits = adapter.limits();
-    let strategies = support(adapter.features(), &limits, ADAPTER_LACKS_MAPPABLE);
+    let strategies = Abilities::of_adapter(adapter).support();
     let memory = memory::total(adapter, device_type(&raw));
     AdapterInfo { memory, strategies, ..known(api, id, &raw, &limits) }
 }
@@ -143,7 +143,7 @@ mod tests {
             let of_api: Vec<&AdapterInfo> = all.iter().filter(|info| info.api == api).collect();
             for (place, info) in of_api.iter().enumerate() {
                 assert_eq!(info.id, format!("{}:{place}", api.key()));
-                assert!(!info.name.is_empty() && info.strategies.len() == 6 && info.limits.len() == 6, "{info:?}");
+                assert!(!info.name.is_empty() && info.strategies.len() == 8 && info.limits.len() == 6, "{info:?}");
                 assert!(!info.is_software() || info.memory.is_some() || !cfg!(target_os = "linux"), "{info:?}");
             }
             assert_eq!(of_api, adapters_of(api).iter().collect::<Vec<_>>());

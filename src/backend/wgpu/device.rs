@@ -5,7 +5,9 @@ use std::sync::Arc;
 use super::adapters::{self, Found};
 use super::health::LostFlag;
 use super::memory;
-use super::requirements::{DEVICE_LACKS_MAPPABLE, requirements, support};
+use super::requirements::{Abilities, requirements};
+use super::tuning::Tuning;
+use super::vulkan;
 use crate::backend::{AdapterInfo, Api, select};
 use crate::error::{DeviceError, OpenError};
 
@@ -16,13 +18,14 @@ const BLOCK: u64 = 4 << 20;
 #[derive(Clone, Debug)]
 pub struct WgpuBackend(Arc<Inner>);
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Inner {
     device: wgpu::Device,
     queue: wgpu::Queue,
     info: AdapterInfo,
     owned: bool,
     lost: LostFlag,
+    tuning: Tuning,
 }
 
 impl WgpuBackend {
@@ -58,12 +61,12 @@ impl WgpuBackend {
 
     fn open_found(found: Found) -> Result<Self, OpenError> {
         let needs = requirements(&found.adapter, None)?;
-        let request = found.adapter.request_device(&wgpu::DeviceDescriptor {
+        let desc = wgpu::DeviceDescriptor {
             required_features: needs.features,
             required_limits: needs.limits,
             ..device_descriptor()
-        });
-        let (device, queue) = pollster::block_on(request).map_err(|error| DeviceError::Refused {
+        };
+        let (device, queue) = open_device(&found.adapter, &desc).map_err(|error| DeviceError::Refused {
             message: format!("{} cannot be opened: {error}", found.info.id),
         })?;
         let lost = LostFlag::default();
@@ -71,7 +74,7 @@ impl WgpuBackend {
         device.set_device_lost_callback(move |reason, message| flag.set(lost_reason(reason, &message)));
         // Whatever gpufeed does is in an error scope; the default handler panics.
         device.on_uncaptured_error(Arc::new(|error| log::error!("outside of gpufeed's calls: {error}")));
-        Ok(Self(Arc::new(Inner { device, queue, info: found.info, owned: true, lost })))
+        Ok(Self(Arc::new(Inner { device, queue, info: found.info, owned: true, lost, tuning: Tuning::default() })))
     }
 
     /// Takes an application's device and that device's queue. Its callbacks stay the application's. Create it with
@@ -89,9 +92,10 @@ impl WgpuBackend {
         })?;
         let limits = device.limits();
         let mut info = adapters::known(api, format!("{}:given", api.key()), &raw, &limits);
-        info.strategies = support(device.features(), &limits, DEVICE_LACKS_MAPPABLE);
+        info.strategies = Abilities::of_device(&device).support();
         info.memory = if info.is_software() { memory::host_total() } else { None };
-        let backend = Self(Arc::new(Inner { device, queue, info, owned: false, lost: LostFlag::default() }));
+        let (lost, tuning) = (LostFlag::default(), Tuning::default());
+        let backend = Self(Arc::new(Inner { device, queue, info, owned: false, lost, tuning }));
         backend.check()?;
         Ok(backend)
     }
@@ -114,6 +118,16 @@ impl WgpuBackend {
         &self.0.info
     }
 
+    /// The same device, whose lanes do what [`Tuning`] leaves open in another way. For measuring what is best on a device.
+    #[must_use]
+    pub fn with_tuning(&self, tuning: Tuning) -> Self {
+        Self(Arc::new(Inner { tuning, ..(*self.0).clone() }))
+    }
+
+    pub(crate) fn tuning(&self) -> Tuning {
+        self.0.tuning
+    }
+
     /// The interface it is reached through.
     pub(crate) fn api(&self) -> Api {
         self.0.info.api
@@ -127,6 +141,25 @@ impl WgpuBackend {
     pub(crate) fn lost_flag(&self) -> &LostFlag {
         &self.0.lost
     }
+}
+
+/// As [`wgpu::Adapter::request_device`], with the extensions of [`requirements`](super::requirements) where the adapter has them.
+///
+/// # Errors
+/// What wgpu or the driver says.
+pub fn open_device(
+    adapter: &wgpu::Adapter,
+    desc: &wgpu::DeviceDescriptor<'_>,
+) -> Result<(wgpu::Device, wgpu::Queue), DeviceError> {
+    // wgpu checks what it opens itself, and not what it is handed: anything unusual is left to it, errors included.
+    let usual = adapter.features().contains(desc.required_features)
+        && !desc.required_features.intersects(wgpu::Features::all_experimental_mask())
+        && desc.required_limits.check_limits(&adapter.limits());
+    if usual && vulkan::adapter_imports(adapter) {
+        return vulkan::open_device(adapter, desc);
+    }
+    let opened = pollster::block_on(adapter.request_device(desc));
+    opened.map_err(|error| DeviceError::Refused { message: error.to_string() })
 }
 
 /// Everything but features and limits.

@@ -4,10 +4,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use super::buffers::{device_bytes, output_bytes};
 use super::device::WgpuBackend;
+use super::direct::Cut;
 use super::kernel::check_limits;
-use super::lane::{WgpuLane, device_bytes, output_bytes};
+use super::lane::WgpuLane;
 use super::tensor::WgpuTensor;
+use super::vulkan::{self, Keep, Place};
 use crate::backend::{AdapterInfo, Backend, Footprint, LaneSpec, Strategy};
 use crate::error::{DeviceError, OpenError, Unsupported};
 
@@ -35,11 +38,16 @@ impl Backend for WgpuBackend {
     fn footprint(&self, spec: &LaneSpec) -> Result<Footprint, OpenError> {
         self.supports(spec.strategy)?;
         check_limits(&self.device().limits(), spec)?;
-        Ok(Footprint {
-            staging: (spec.layout.slot_bytes() as u64).saturating_mul(spec.slots as u64),
-            device: device_bytes(spec),
-            outputs: output_bytes(spec).saturating_mul(spec.outputs as u64),
-        })
+        let device = device_bytes(spec, self.tuning());
+        let (staging, device) = match spec.strategy {
+            Strategy::Imported => {
+                // The lists of samples are all that it writes.
+                let lists = Cut::new(self, spec)?.list_bytes(spec);
+                (0, if device == 0 { lists } else { device })
+            }
+            _ => ((spec.layout.slot_bytes() as u64).saturating_mul(spec.slots as u64), device),
+        };
+        Ok(Footprint { staging, device, outputs: output_bytes(spec).saturating_mul(spec.outputs as u64) })
     }
 
     fn open_lane(&self, spec: &LaneSpec) -> Result<WgpuLane, OpenError> {
@@ -50,18 +58,13 @@ impl Backend for WgpuBackend {
 
     fn copy_ceiling(&self, bytes: usize, at_least: Duration) -> Result<f64, DeviceError> {
         let size = (bytes as u64).next_multiple_of(wgpu::COPY_BUFFER_ALIGNMENT).max(wgpu::COPY_BUFFER_ALIGNMENT);
-        let buffer = |usage, mapped_at_creation| {
-            let desc = wgpu::BufferDescriptor { label: Some("gpufeed ceiling"), size, usage, mapped_at_creation };
-            self.allocate("a buffer to measure copies with", size, || self.device().create_buffer(&desc))
-        };
-        let from = buffer(wgpu::BufferUsages::MAP_WRITE | wgpu::BufferUsages::COPY_SRC, true)?;
-        from.unmap();
-        let to = buffer(wgpu::BufferUsages::COPY_DST, false)?;
+        let (from, keep) = self.ceiling_source(size)?;
+        let to = self.ceiling_buffer(size, wgpu::BufferUsages::COPY_DST, false)?;
         // The first round pays for what is done lazily.
-        self.copy_round(&from, &to, size, 1)?;
+        self.copy_round(&from, keep.as_ref(), &to, 1)?;
         let (start, mut copied) = (Instant::now(), 0);
         while start.elapsed() < at_least || copied == 0 {
-            self.copy_round(&from, &to, size, Self::COPIES_A_ROUND)?;
+            self.copy_round(&from, keep.as_ref(), &to, Self::COPIES_A_ROUND)?;
             copied += size * Self::COPIES_A_ROUND;
         }
         Ok(copied as f64 / start.elapsed().as_secs_f64())
@@ -72,14 +75,42 @@ impl WgpuBackend {
     /// Enough for the round's own cost not to count.
     const COPIES_A_ROUND: u64 = 8;
 
+    /// Page-locked memory of the host, where it can be had: wgpu's own staging may be video memory, and a copy from there does not
+    /// cross the bus.
+    fn ceiling_source(&self, size: u64) -> Result<(wgpu::Buffer, Option<Keep>), DeviceError> {
+        if self.supports(Strategy::SystemRing).is_ok() {
+            let place = Place::System(self.tuning().host_cache);
+            let usage = wgpu::BufferUsages::COPY_SRC;
+            let (buffer, memory) = vulkan::host_buffer(self, "gpufeed ceiling", size, usage, place)?;
+            return Ok((buffer, Some(memory.keep())));
+        }
+        let buffer = self.ceiling_buffer(size, wgpu::BufferUsages::MAP_WRITE | wgpu::BufferUsages::COPY_SRC, true)?;
+        buffer.unmap();
+        Ok((buffer, None))
+    }
+
+    fn ceiling_buffer(&self, size: u64, usage: wgpu::BufferUsages, mapped: bool) -> Result<wgpu::Buffer, DeviceError> {
+        let desc = wgpu::BufferDescriptor { label: Some("gpufeed ceiling"), size, usage, mapped_at_creation: mapped };
+        self.allocate("a buffer to measure copies with", size, || self.device().create_buffer(&desc))
+    }
+
     /// Copies `from` to `to` so many times and waits.
-    fn copy_round(&self, from: &wgpu::Buffer, to: &wgpu::Buffer, size: u64, times: u64) -> Result<(), DeviceError> {
+    fn copy_round(
+        &self,
+        from: &wgpu::Buffer,
+        keep: Option<&Keep>,
+        to: &wgpu::Buffer,
+        times: u64,
+    ) -> Result<(), DeviceError> {
         let done = Arc::new(AtomicBool::new(false));
-        let flag = Arc::clone(&done);
+        let (flag, keep) = (Arc::clone(&done), keep.cloned());
         let index = self.scope(|| {
             let mut encoder = self.device().create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
-            (0..times).for_each(|_| encoder.copy_buffer_to_buffer(from, 0, to, 0, size));
-            encoder.on_submitted_work_done(move || flag.store(true, Ordering::Release));
+            (0..times).for_each(|_| encoder.copy_buffer_to_buffer(from, 0, to, 0, to.size()));
+            encoder.on_submitted_work_done(move || {
+                drop(keep);
+                flag.store(true, Ordering::Release);
+            });
             self.queue().submit([encoder.finish()])
         })?;
         self.wait_until(Some(&index), || done.load(Ordering::Acquire))

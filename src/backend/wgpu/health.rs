@@ -156,7 +156,7 @@ impl WgpuBackend {
         }
     }
 
-    fn lose(&self, reason: impl Into<String>) -> DeviceError {
+    pub(crate) fn lose(&self, reason: impl Into<String>) -> DeviceError {
         let reason = reason.into();
         self.lost_flag().set(reason.clone());
         self.lost_flag().get().unwrap_or(DeviceError::Lost { reason })

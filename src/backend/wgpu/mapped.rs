@@ -4,6 +4,7 @@
 
 use std::ptr::NonNull;
 
+use super::vulkan::Writable;
 use crate::staging::{HostMemory, SlotMemory};
 
 /// What a slot of this backend is made of while it is filled.
@@ -14,18 +15,21 @@ pub(super) enum Memory {
     View(wgpu::BufferViewMut),
     /// wgpu's own staging buffer. Dropping it queues the copy to its destination.
     Queue(wgpu::QueueWriteBufferView),
+    /// Vulkan memory of ours, mapped for as long as it lives.
+    Raw(Writable),
 }
 
 // SAFETY: HostMemory promises it itself. The two views own a mapping of this length that stays where it is when the view moves; wgpu
 // keeps the mapping until the view is dropped: `unmap` panics while a view exists, and a buffer that is destroyed (with its
 // device, or alone) while it is mapped keeps its memory until it is unmapped. Each view is the only one of its range, and
-// the types are Send, so that any thread may write through them.
+// the types are Send, so that any thread may write through them. A Writable is the only right to write its mapping, and keeps it.
 unsafe impl SlotMemory for Memory {
     fn base(&mut self) -> NonNull<u8> {
         match self {
             Self::Host(memory) => memory.base(),
             Self::View(view) => view.slice(..).as_raw_element_ptr(),
             Self::Queue(view) => view.slice(..).as_raw_element_ptr(),
+            Self::Raw(memory) => memory.base(),
         }
     }
 
@@ -34,6 +38,7 @@ unsafe impl SlotMemory for Memory {
             Self::Host(memory) => memory.byte_len(),
             Self::View(view) => view.len(),
             Self::Queue(view) => view.len(),
+            Self::Raw(memory) => memory.len(),
         }
     }
 }

@@ -1,16 +1,22 @@
 //! What a device must be created with, and which strategies it can run then.
 
+use std::ffi::CStr;
+
+use super::tuning::HostCache;
+use super::vulkan::{self, MemoryType, MemoryTypes};
 use crate::backend::{Strategy, StrategySupport};
 use crate::error::Unsupported;
 
 /// The strategies of this backend.
-pub(super) const STRATEGIES: [Strategy; 6] = [
+pub(super) const STRATEGIES: [Strategy; 8] = [
     Strategy::WriteBuffer,
     Strategy::WriteBufferWith,
     Strategy::StagingBelt,
     Strategy::FreshMapped,
     Strategy::MappedRing,
     Strategy::DirectMap,
+    Strategy::SystemRing,
+    Strategy::Imported,
 ];
 
 /// Used where present, and done without otherwise.
@@ -18,9 +24,14 @@ const OPTIONAL: wgpu::Features = wgpu::Features::MAPPABLE_PRIMARY_BUFFERS
     .union(wgpu::Features::TIMESTAMP_QUERY)
     .union(wgpu::Features::TIMESTAMP_QUERY_INSIDE_ENCODERS);
 
-pub(super) const ADAPTER_LACKS_MAPPABLE: &str = "the adapter lacks MAPPABLE_PRIMARY_BUFFERS";
-pub(super) const DEVICE_LACKS_MAPPABLE: &str =
-    "the device was created without MAPPABLE_PRIMARY_BUFFERS; ask gpufeed's requirements() first";
+const ADAPTER_LACKS: Lacks = Lacks {
+    mappable: "the adapter lacks MAPPABLE_PRIMARY_BUFFERS",
+    import: "the driver lacks VK_EXT_external_memory_host",
+};
+const DEVICE_LACKS: Lacks = Lacks {
+    mappable: "the device was created without MAPPABLE_PRIMARY_BUFFERS; ask gpufeed's requirements() first",
+    import: "the device was created without VK_EXT_external_memory_host; create it with gpufeed's open_device()",
+};
 const NO_COMPUTE: &str = "there are no compute shaders with storage buffers";
 
 /// What to put into a [`wgpu::DeviceDescriptor`], together with the application's own needs.
@@ -31,6 +42,8 @@ pub struct Requirements {
     /// For `required_limits`: all that the adapter has. With wgpu's defaults a binding ends at 128 MiB and a buffer at
     /// 256 MiB, whatever the card has, and both are easily exceeded by one batch.
     pub limits: wgpu::Limits,
+    /// Vulkan extensions that wgpu does not enable by itself. [`open_device`](super::open_device) does.
+    pub extensions: Vec<&'static CStr>,
 }
 
 /// The features and limits that a device needs for one strategy, or, with `None`, for everything that gpufeed can use of this
@@ -39,41 +52,96 @@ pub struct Requirements {
 /// # Errors
 /// [`Unsupported`] where no device of this adapter can run the strategy.
 pub fn requirements(adapter: &wgpu::Adapter, strategy: Option<Strategy>) -> Result<Requirements, Unsupported> {
-    let (features, limits) = (adapter.features(), adapter.limits());
-    let needed = match strategy {
-        None => features & OPTIONAL,
+    let abilities = Abilities::of_adapter(adapter);
+    let features = match strategy {
+        None => abilities.features & OPTIONAL,
         Some(strategy) => {
-            if let Some(reason) = missing(strategy, features, &limits, ADAPTER_LACKS_MAPPABLE) {
+            if let Some(reason) = abilities.missing(strategy) {
                 return Err(Unsupported { strategy, reason });
             }
             needed_by(strategy)
         }
     };
-    Ok(Requirements { features: needed, limits })
+    let imports = abilities.imports && strategy.is_none_or(|strategy| strategy == Strategy::Imported);
+    let extensions = if imports { vec![vulkan::EXTERNAL_MEMORY_HOST] } else { Vec::new() };
+    Ok(Requirements { features, limits: abilities.limits, extensions })
 }
 
-/// Each strategy of this backend, for a device or adapter with these features and limits.
-pub(super) fn support(
+/// What a device or an adapter can do, as far as strategies ask.
+#[derive(Clone, Debug)]
+pub(super) struct Abilities {
     features: wgpu::Features,
-    limits: &wgpu::Limits,
-    lacks_mappable: &'static str,
-) -> Vec<StrategySupport> {
-    let support = |strategy| StrategySupport { strategy, missing: missing(strategy, features, limits, lacks_mappable) };
-    STRATEGIES.into_iter().map(support).collect()
+    limits: wgpu::Limits,
+    /// Of Vulkan only.
+    memory: Option<MemoryTypes>,
+    imports: bool,
+    lacks: Lacks,
 }
 
-fn missing(
-    strategy: Strategy,
-    features: wgpu::Features,
-    limits: &wgpu::Limits,
-    lacks_mappable: &'static str,
-) -> Option<String> {
-    if !STRATEGIES.contains(&strategy) {
-        Some("it is not one of the wgpu backend's".to_owned())
-    } else if !computes(limits) {
-        Some(NO_COMPUTE.to_owned())
-    } else {
-        (!features.contains(needed_by(strategy))).then(|| lacks_mappable.to_owned())
+/// What is said where something is missing.
+#[derive(Clone, Copy, Debug)]
+struct Lacks {
+    mappable: &'static str,
+    import: &'static str,
+}
+
+impl Abilities {
+    pub(super) fn of_adapter(adapter: &wgpu::Adapter) -> Self {
+        Self {
+            features: adapter.features(),
+            limits: adapter.limits(),
+            memory: vulkan::adapter_memory(adapter),
+            imports: vulkan::adapter_imports(adapter),
+            lacks: ADAPTER_LACKS,
+        }
+    }
+
+    pub(super) fn of_device(device: &wgpu::Device) -> Self {
+        Self {
+            features: device.features(),
+            limits: device.limits(),
+            memory: vulkan::device_memory(device),
+            imports: vulkan::device_imports(device),
+            lacks: DEVICE_LACKS,
+        }
+    }
+
+    /// Each strategy of this backend, and the memory that it is predicted to use.
+    pub(super) fn support(&self) -> Vec<StrategySupport> {
+        let support = |strategy| {
+            let missing = self.missing(strategy);
+            let memory = missing.is_none().then(|| self.predict(strategy)).flatten();
+            StrategySupport { strategy, missing, memory }
+        };
+        STRATEGIES.into_iter().map(support).collect()
+    }
+
+    fn missing(&self, strategy: Strategy) -> Option<String> {
+        let lack = match strategy {
+            _ if !STRATEGIES.contains(&strategy) => "it is not one of the wgpu backend's",
+            _ if !computes(&self.limits) => NO_COMPUTE,
+            _ if !self.features.contains(needed_by(strategy)) => self.lacks.mappable,
+            Strategy::SystemRing | Strategy::Imported if self.memory.is_none() => "it needs Vulkan",
+            Strategy::SystemRing if self.ring_memory().is_none() => "no memory type suits a buffer that the CPU writes",
+            Strategy::Imported if !self.imports => self.lacks.import,
+            _ => return None,
+        };
+        Some(lack.to_owned())
+    }
+
+    fn ring_memory(&self) -> Option<&MemoryType> {
+        self.memory.as_ref()?.system(HostCache::default(), u32::MAX)
+    }
+
+    /// Where the workers' writes go. wgpu's buffers are gpu-allocator's to place, and this is how it does.
+    fn predict(&self, strategy: Strategy) -> Option<String> {
+        let types = self.memory.as_ref()?;
+        let ty = match strategy {
+            Strategy::MappedRing | Strategy::DirectMap => types.near_device(u32::MAX),
+            Strategy::SystemRing => self.ring_memory(),
+            _ => None,
+        };
+        ty.map(|ty| types.describe(ty))
     }
 }
 
@@ -93,24 +161,40 @@ fn computes(limits: &wgpu::Limits) -> bool {
 mod tests {
     use super::*;
 
+    fn abilities(features: wgpu::Features, limits: &wgpu::Limits) -> Abilities {
+        Abilities { features, limits: limits.clone(), memory: None, imports: false, lacks: DEVICE_LACKS }
+    }
+
     fn missing_of(strategy: Strategy, features: wgpu::Features, limits: &wgpu::Limits) -> Option<String> {
-        support(features, limits, DEVICE_LACKS_MAPPABLE).into_iter().find(|s| s.strategy == strategy)?.missing
+        abilities(features, limits).support().into_iter().find(|s| s.strategy == strategy)?.missing
     }
 
     #[test]
     fn direct_map_needs_its_feature_and_everything_needs_compute() {
         let (none, limits) = (wgpu::Features::empty(), wgpu::Limits::default());
         assert_eq!(missing_of(Strategy::MappedRing, none, &limits), None);
-        assert_eq!(missing_of(Strategy::DirectMap, none, &limits).as_deref(), Some(DEVICE_LACKS_MAPPABLE));
+        assert_eq!(missing_of(Strategy::DirectMap, none, &limits).as_deref(), Some(DEVICE_LACKS.mappable));
         assert_eq!(missing_of(Strategy::DirectMap, OPTIONAL, &limits), None);
         let webgl = wgpu::Limits::downlevel_webgl2_defaults();
         assert_eq!(missing_of(Strategy::MappedRing, OPTIONAL, &webgl).as_deref(), Some(NO_COMPUTE));
     }
 
     #[test]
+    fn vulkans_strategies_say_what_they_lack_and_which_memory_they_use() {
+        let mut here = abilities(wgpu::Features::empty(), &wgpu::Limits::default());
+        assert_eq!(here.missing(Strategy::SystemRing).as_deref(), Some("it needs Vulkan"));
+        let ty = |index, flags| MemoryType { index, flags, heap: 0, heap_is_local: false, heap_bytes: 1 };
+        here.memory = Some(MemoryTypes(vec![ty(0, 1), ty(1, 6)]));
+        assert_eq!(here.missing(Strategy::SystemRing), None);
+        assert_eq!(here.missing(Strategy::Imported).as_deref(), Some(DEVICE_LACKS.import));
+        let told =
+            here.support().into_iter().find(|s| s.strategy == Strategy::SystemRing).expect("it is listed").memory;
+        assert_eq!(told.as_deref(), Some("type 1: HOST_VISIBLE|HOST_COHERENT, heap 0 (system memory)"));
+    }
+
+    #[test]
     fn strategies_of_other_backends_are_not_listed_and_refused() {
-        let limits = wgpu::Limits::default();
         assert!(!STRATEGIES.contains(&Strategy::Memcpy));
-        assert!(missing(Strategy::Memcpy, OPTIONAL, &limits, ADAPTER_LACKS_MAPPABLE).is_some());
+        assert!(abilities(OPTIONAL, &wgpu::Limits::default()).missing(Strategy::Memcpy).is_some());
     }
 }

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::device::WgpuBackend;
-use super::kernel::{Bindings, fingerprint_bytes};
+use super::kernel::{Bindings, GatherOutput, fingerprint_bytes};
 use crate::backend::{Api, Tensor};
 use crate::error::DeviceError;
 use crate::preprocess::{Fingerprint, TensorDesc};
@@ -22,6 +22,8 @@ struct Inner {
     bindings: Vec<Bindings>,
     /// What writes it, or wrote it last.
     submission: Mutex<Option<wgpu::SubmissionIndex>>,
+    /// Of a lane whose kernels gather.
+    gather: Option<GatherOutput>,
 }
 
 impl WgpuTensor {
@@ -30,8 +32,9 @@ impl WgpuTensor {
         buffer: wgpu::Buffer,
         fingerprints: Option<wgpu::Buffer>,
         bindings: Vec<Bindings>,
+        gather: Option<GatherOutput>,
     ) -> Self {
-        Self(Arc::new(Inner { backend, buffer, fingerprints, bindings, submission: Mutex::new(None) }))
+        Self(Arc::new(Inner { backend, buffer, fingerprints, bindings, gather, submission: Mutex::new(None) }))
     }
 
     /// The buffer, with usages `STORAGE`, `COPY_SRC` and `COPY_DST`. Its first [`TensorDesc::byte_len`] bytes are the tensor; the rest
@@ -55,6 +58,11 @@ impl WgpuTensor {
             [shared] => Some(shared),
             each => each.get(slot),
         }
+    }
+
+    /// What a kernel that gathers writes.
+    pub(super) fn gather(&self) -> Option<&GatherOutput> {
+        self.0.gather.as_ref()
     }
 
     /// Copies `bytes` bytes of a buffer to the CPU.

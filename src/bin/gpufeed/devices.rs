@@ -24,7 +24,8 @@ JSON: an array of cards, each an array of the APIs it is reached through. The fi
   pci          PCI address, or null if the driver does not tell it
   memory       bytes of the device's memory (software: the host's), or null if not known
   limits       array of [name, bytes or count]
-  strategies   array of {strategy, missing}: why it cannot run, or null if it can";
+  strategies   array of {strategy, missing, memory}: why it cannot run, or null if it can;
+               and the memory it is predicted to use, or null if not known";
 
 #[derive(Debug, Args)]
 #[command(after_long_help = JSON_HELP)]
@@ -115,7 +116,11 @@ fn limit(entry: &AdapterInfo, name: &str) -> String {
 /// Whether the strategy runs here; `None` where the backend does not know it.
 fn support(entry: &AdapterInfo, strategy: Strategy) -> Option<String> {
     let known = entry.strategies.iter().find(|known| known.strategy == strategy)?;
-    Some(known.missing.as_ref().map_or_else(|| "available".to_owned(), |reason| format!("no: {reason}")))
+    Some(match (&known.missing, &known.memory) {
+        (Some(reason), _) => format!("no: {reason}"),
+        (None, Some(memory)) => format!("available, {memory}"),
+        (None, None) => "available".to_owned(),
+    })
 }
 
 fn legend() -> String {
@@ -133,8 +138,12 @@ mod tests {
     #[test]
     fn a_card_shows_each_api_and_why_a_strategy_cannot_run() {
         let strategies = vec![
-            StrategySupport { strategy: Strategy::MappedRing, missing: None },
-            StrategySupport { strategy: Strategy::DirectMap, missing: Some("it lacks a feature".to_owned()) },
+            StrategySupport { strategy: Strategy::MappedRing, missing: None, memory: Some("type 4".to_owned()) },
+            StrategySupport {
+                strategy: Strategy::DirectMap,
+                missing: Some("it lacks a feature".to_owned()),
+                memory: None,
+            },
         ];
         let vulkan = AdapterInfo {
             id: "vulkan:0".to_owned(),
@@ -149,7 +158,8 @@ mod tests {
         let card = [&vulkan, &gl];
         assert_eq!(title(&card), "llvmpipe: software, computes on the CPU, 3.00 GiB of memory");
         let text = table(&card);
-        for part in ["vulkan:0", "gl:0", "2.00 GiB", "max_things", "mapped-ring", "available", "no: it lacks a feature"]
+        for part in
+            ["vulkan:0", "gl:0", "2.00 GiB", "max_things", "mapped-ring", "available, type 4", "no: it lacks a feature"]
         {
             assert!(text.contains(part), "{part}:\n{text}");
         }

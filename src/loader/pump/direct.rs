@@ -7,13 +7,12 @@ use super::super::metrics::Passage;
 use super::super::outputs::Output;
 use super::{Delivered, Pump};
 use crate::backend::{Feed, Lane};
+use crate::error::LoadError;
 use crate::source::Source;
 
 /// Where samples lie in the source's own memory.
 pub(in crate::loader) struct Direct {
     pub(in crate::loader) source: Arc<dyn Source>,
-    pub(in crate::loader) first: u64,
-    pub(in crate::loader) stride: u64,
     /// Batches in flight at most.
     pub(in crate::loader) depth: usize,
     pub(in crate::loader) offsets: Vec<u64>,
@@ -26,7 +25,7 @@ impl Direct {
         output.indices.clear();
         output.labels.clear();
         for index in indices {
-            self.offsets.push(self.first + index * self.stride);
+            self.offsets.push(self.source.position(index));
             output.indices.push(index);
             output.labels.extend(self.source.label(index));
         }
@@ -49,8 +48,13 @@ impl<L: Lane> Pump<L> {
         }
         let Some(mut output) = self.outputs.take() else { return false };
         let waited = self.progress.starved_since.take().map(|since| start - since);
-        direct.locate(sampler.batch(number), &mut output);
         self.progress.window.pass();
+        if let Err(source) = direct.source.check() {
+            let index = sampler.batch(number).next().unwrap_or_default();
+            self.deliver(output, Err(LoadError::Sample { index, batch: number, source }));
+            return true;
+        }
+        direct.locate(sampler.batch(number), &mut output);
         let located = Instant::now();
         self.metrics.begun(located - start, waited);
         let Output { tensor, indices, labels } = output;

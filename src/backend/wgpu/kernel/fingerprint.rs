@@ -1,25 +1,31 @@
 //! The fingerprint kernel of `shaders/fingerprint.wgsl`.
 
-use super::program::{GROUP, Grid, Part, Program, StorageEntry, scoped};
+use super::program::{GROUP, Grid, Part, Program, StorageEntry, Uniforms};
 use super::segments::{Binding, Segment, fingerprint_bytes};
 use crate::backend::LaneSpec;
 use crate::error::OpenError;
 
-const SHADER: &str = include_str!("../../../../shaders/fingerprint.wgsl");
+const SHADER: &str = concat!(
+    include_str!("../../../../shaders/fingerprint.wgsl"),
+    include_str!("../../../../shaders/fingerprint_batch.wgsl")
+);
 /// Words that a thread sums, unless a sample is so large that the workgroups would run out: enough to make the reduction
 /// at the end cheap, and few enough to spread one sample over many workgroups.
 const STEPS: usize = 16;
-/// Room for one segment's constants: a multiple of every device's uniform offset alignment.
-const UNIFORM_STRIDE: u64 = 256;
-/// Bytes of one segment's constants.
-const UNIFORM_BYTES: u64 = 16;
+
+/// Words that a thread sums of samples of this size, and the workgroups that a sample takes then.
+pub(super) fn steps_and_groups(sample_bytes: usize, most_groups: u32) -> (usize, usize) {
+    let groups = sample_bytes.div_ceil(4).div_ceil(GROUP);
+    let steps = groups.div_ceil(most_groups as usize).max(STEPS).min(groups);
+    (steps, groups.div_ceil(steps))
+}
 
 /// The pipeline for one lane's samples, the batch's segments, and their constants.
 #[derive(Debug)]
 pub(super) struct FingerprintKernel {
     program: Program,
     segments: Vec<Segment>,
-    constants: wgpu::Buffer,
+    constants: Uniforms,
     sums_bytes: u64,
     groups_per_sample: usize,
     most_groups: u32,
@@ -31,29 +37,28 @@ impl FingerprintKernel {
         let most_groups = limits.max_compute_workgroups_per_dimension;
         let segments = Binding::new(&limits).fingerprint(spec)?;
         let sample_bytes = spec.layout.sample().byte_len();
-        let groups = sample_bytes.div_ceil(4).div_ceil(GROUP);
-        let steps = groups.div_ceil(most_groups as usize).max(STEPS).min(groups);
+        let (steps, groups_per_sample) = steps_and_groups(sample_bytes, most_groups);
         let overrides = [("sample_bytes", sample_bytes as f64), ("steps", steps as f64)];
-        let entries = [StorageEntry::Read, StorageEntry::ReadWrite, StorageEntry::Uniform];
+        let entries = [StorageEntry::ReadWrite, StorageEntry::Read, StorageEntry::Uniform];
+        let records = segments.iter().map(|s| [s.skip, s.samples.start as u64, s.samples.len() as u64, 0]);
         Ok(Self {
-            program: Program::new(device, SHADER, "fingerprint", &overrides, &entries)?,
-            constants: scoped(device, "fingerprint", || constants(device, &segments))?,
+            program: Program::new(device, SHADER, "fingerprint", &overrides, &[&entries])?,
+            constants: Uniforms::new(device, "fingerprint", records)?,
             segments,
             sums_bytes: fingerprint_bytes(spec.layout.batch_size()),
-            groups_per_sample: groups.div_ceil(steps),
+            groups_per_sample,
             most_groups,
         })
     }
 
     /// One bind group a segment.
     pub fn bind(&self, device: &wgpu::Device, source: &wgpu::Buffer, sums: &wgpu::Buffer) -> Vec<Part> {
-        let bind = |(index, segment): (u64, &Segment)| {
-            let start = index * UNIFORM_STRIDE;
-            let constants = start..start + UNIFORM_BYTES;
-            let buffers = [(source, &segment.source), (sums, &(0..self.sums_bytes)), (&self.constants, &constants)];
+        let bind = |(index, segment): (usize, &Segment)| {
+            let constants = (&self.constants.buffer, &self.constants.range(index));
+            let buffers = [(sums, &(0..self.sums_bytes)), (source, &segment.source), constants];
             Part { samples: segment.samples.clone(), group: self.program.bind(device, &buffers) }
         };
-        (0..).zip(&self.segments).map(bind).collect()
+        self.segments.iter().enumerate().map(bind).collect()
     }
 
     pub fn encode(&self, pass: &mut wgpu::ComputePass<'_>, parts: &[Part], samples: usize) {
@@ -62,27 +67,4 @@ impl FingerprintKernel {
             part.dispatch(pass, Grid::per_sample(self.groups_per_sample, part.count(samples), self.most_groups));
         }
     }
-}
-
-/// What the shader's `Segment` holds, one entry a segment. Written while the buffer is made: nothing is uploaded later.
-fn constants(device: &wgpu::Device, segments: &[Segment]) -> wgpu::Buffer {
-    let mut words = Vec::new();
-    for segment in segments {
-        // A binding is addressable in 32 bits, and so are a batch's samples: `fingerprint` and `check_limits` saw to it.
-        let values = [segment.skip, segment.samples.start as u64, segment.samples.len() as u64];
-        words.extend(values.map(|value| u32::try_from(value).unwrap_or(u32::MAX)));
-        words.resize(words.len().next_multiple_of(UNIFORM_STRIDE as usize / 4), 0);
-    }
-    let bytes: &[u8] = bytemuck::cast_slice(&words);
-    let buffer = device.create_buffer(&wgpu::BufferDescriptor {
-        label: Some("gpufeed fingerprint segments"),
-        size: bytes.len() as u64,
-        usage: wgpu::BufferUsages::UNIFORM,
-        mapped_at_creation: true,
-    });
-    if let Ok(mut view) = buffer.get_mapped_range_mut(..) {
-        view.copy_from_slice(bytes);
-    }
-    buffer.unmap();
-    buffer
 }

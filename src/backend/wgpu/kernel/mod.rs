@@ -4,6 +4,7 @@
 #![allow(clippy::cast_precision_loss, clippy::cast_possible_truncation)]
 
 mod fingerprint;
+mod gather;
 mod normalize;
 mod program;
 mod segments;
@@ -11,6 +12,7 @@ mod segments;
 mod tests;
 
 use fingerprint::FingerprintKernel;
+pub(crate) use gather::{GatherKernels, GatherOutput, GatherSource};
 use normalize::NormalizeKernel;
 use program::Part;
 pub(crate) use segments::{check_limits, fingerprint_bytes};
@@ -49,6 +51,11 @@ impl Kernels {
             kernels.fingerprint = Some(FingerprintKernel::new(device, spec)?);
         }
         Ok(kernels)
+    }
+
+    /// None: what there is to do is done otherwise.
+    pub(crate) fn none() -> Self {
+        Self { normalize: None, fingerprint: None }
     }
 
     /// Bind groups for these buffers, made once and reused. What the kernels do not use may be any buffer.

@@ -7,7 +7,10 @@ use crate::error::OpenError;
 use crate::layout::ImageLayout;
 use crate::preprocess::{FloatType, Normalize, TensorLayout};
 
-const SHADER: &str = include_str!("../../../../shaders/normalize.wgsl");
+const SHADER: &str = concat!(
+    include_str!("../../../../shaders/normalize.wgsl"),
+    include_str!("../../../../shaders/normalize_batch.wgsl")
+);
 const CHANNELS: usize = 4;
 const SCALES: [&str; CHANNELS] = ["scale0", "scale1", "scale2", "scale3"];
 const BIASES: [&str; CHANNELS] = ["bias0", "bias1", "bias2", "bias3"];
@@ -38,14 +41,30 @@ fn entry_point(normalize: &Normalize, image: ImageLayout) -> (&'static str, usiz
     }
 }
 
-/// The shader's overrides.
-fn constants(normalize: &Normalize, image: ImageLayout) -> Vec<(&'static str, f64)> {
+/// Whether all values are zero or normal f16 with a margin for rounding, so that packing them takes no care.
+fn is_tame(normalize: &Normalize, channels: usize) -> bool {
+    let (least, most) = (2f64.powi(-14), 65_504.0);
+    (0..channels).all(|channel| {
+        (0..=u8::MAX).all(|pixel| {
+            let product = f64::from(pixel) * normalize.scale(channel);
+            let (bias, value) = (normalize.bias(channel), product + normalize.bias(channel));
+            let error = 2f64.powi(-22) * (product.abs() + bias.abs());
+            // Zero for certain, and not by a difference that rounding might leave a rest of.
+            (product == 0.0 && bias == 0.0) || (value.abs() - error >= least && value.abs() + error <= most)
+        })
+    })
+}
+
+/// The overrides of normalize.wgsl.
+pub(super) fn constants(normalize: &Normalize, channels: usize, plane: usize) -> Vec<(&'static str, f64)> {
     let half = if normalize.dtype == FloatType::F16 { 1.0 } else { 0.0 };
-    let mut all = vec![("channels", image.channels() as f64), ("plane", image.plane() as f64), ("half", half)];
+    let tame = if is_tame(normalize, channels) { 1.0 } else { 0.0 };
+    let mut all = vec![("channels", channels as f64), ("plane", plane as f64)];
+    all.extend([("half", half), ("tame", tame)]);
     for channel in 0..CHANNELS {
         // Channels that the image lacks still need a value. The others are rounded to f32 here, once, as the error bound
         // assumes.
-        let (scale, bias) = if channel < image.channels() {
+        let (scale, bias) = if channel < channels {
             (normalize.scale(channel) as f32, normalize.bias(channel) as f32)
         } else {
             (0.0, 0.0)
@@ -64,7 +83,13 @@ impl NormalizeKernel {
         let (entry, elements_per_thread) = entry_point(normalize, image);
         let entries = [StorageEntry::Read, StorageEntry::ReadWrite];
         Ok(Some(Self {
-            program: Program::new(device, SHADER, entry, &constants(normalize, image), &entries)?,
+            program: Program::new(
+                device,
+                SHADER,
+                entry,
+                &constants(normalize, image.channels(), image.plane()),
+                &[&entries],
+            )?,
             segments,
             elements_per_sample: spec.layout.sample().byte_len(),
             elements_per_thread,

@@ -45,15 +45,15 @@ pub(super) fn scoped<T>(device: &wgpu::Device, what: &str, make: impl FnOnce() -
     }
 }
 
-/// A compute pipeline with one bind group.
+/// A compute pipeline and its bind groups' layouts.
 #[derive(Debug)]
 pub(super) struct Program {
     pub pipeline: wgpu::ComputePipeline,
-    layout: wgpu::BindGroupLayout,
+    layouts: Vec<wgpu::BindGroupLayout>,
 }
 
 impl Program {
-    /// Compiles `entry` of a shader with these overrides.
+    /// Compiles `entry` of a shader with these overrides. `groups` are the bindings by group.
     ///
     /// # Errors
     /// As [`scoped`].
@@ -62,9 +62,9 @@ impl Program {
         shader: &str,
         entry: &str,
         constants: &[(&str, f64)],
-        entries: &[StorageEntry],
+        groups: &[&[StorageEntry]],
     ) -> Result<Self, OpenError> {
-        scoped(device, entry, || Self::compile(device, shader, entry, constants, entries))
+        scoped(device, entry, || Self::compile(device, shader, entry, constants, groups))
     }
 
     fn compile(
@@ -72,26 +72,17 @@ impl Program {
         shader: &str,
         entry: &str,
         constants: &[(&str, f64)],
-        entries: &[StorageEntry],
+        groups: &[&[StorageEntry]],
     ) -> Self {
         let label = Some(entry);
         let module = device.create_shader_module(wgpu::ShaderModuleDescriptor {
             label,
             source: wgpu::ShaderSource::Wgsl(shader.into()),
         });
-        let entries: Vec<_> = (0..)
-            .zip(entries)
-            .map(|(binding, entry)| wgpu::BindGroupLayoutEntry {
-                binding,
-                visibility: wgpu::ShaderStages::COMPUTE,
-                ty: entry.binding_type(),
-                count: None,
-            })
-            .collect();
-        let layout = device.create_bind_group_layout(&wgpu::BindGroupLayoutDescriptor { label, entries: &entries });
+        let layouts: Vec<_> = groups.iter().map(|entries| group_layout(device, entry, entries)).collect();
         let pipeline_layout = device.create_pipeline_layout(&wgpu::PipelineLayoutDescriptor {
             label,
-            bind_group_layouts: &[Some(&layout)],
+            bind_group_layouts: &layouts.iter().map(Some).collect::<Vec<_>>(),
             immediate_size: 0,
         });
         let pipeline = device.create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
@@ -106,11 +97,21 @@ impl Program {
             },
             cache: None,
         });
-        Self { pipeline, layout }
+        Self { pipeline, layouts }
     }
 
-    /// A bind group of these byte ranges, in the order of the bindings.
+    /// The first bind group, of these byte ranges, in the order of the bindings.
     pub fn bind(&self, device: &wgpu::Device, buffers: &[(&wgpu::Buffer, &Range<u64>)]) -> wgpu::BindGroup {
+        self.bind_group(device, 0, buffers)
+    }
+
+    /// A bind group of these byte ranges, in the order of the bindings. `group` is one that the program was made with.
+    pub fn bind_group(
+        &self,
+        device: &wgpu::Device,
+        group: usize,
+        buffers: &[(&wgpu::Buffer, &Range<u64>)],
+    ) -> wgpu::BindGroup {
         let entries: Vec<_> = (0..)
             .zip(buffers)
             .map(|(binding, &(buffer, range))| wgpu::BindGroupEntry {
@@ -122,9 +123,69 @@ impl Program {
                 }),
             })
             .collect();
-        let descriptor = wgpu::BindGroupDescriptor { label: Some("gpufeed"), layout: &self.layout, entries: &entries };
-        device.create_bind_group(&descriptor)
+        let layout = &self.layouts[group];
+        device.create_bind_group(&wgpu::BindGroupDescriptor { label: Some("gpufeed"), layout, entries: &entries })
     }
+}
+
+fn group_layout(device: &wgpu::Device, label: &str, entries: &[StorageEntry]) -> wgpu::BindGroupLayout {
+    let entry = |(binding, entry): (u32, &StorageEntry)| wgpu::BindGroupLayoutEntry {
+        binding,
+        visibility: wgpu::ShaderStages::COMPUTE,
+        ty: entry.binding_type(),
+        count: None,
+    };
+    let entries: Vec<_> = (0..).zip(entries).map(entry).collect();
+    device.create_bind_group_layout(&wgpu::BindGroupLayoutDescriptor { label: Some(label), entries: &entries })
+}
+
+/// Room for one record of constants: a multiple of every device's uniform offset alignment.
+const UNIFORM_STRIDE: u64 = 256;
+
+/// Small constants, one record a dispatch. Written while the buffer is made: nothing is uploaded later.
+#[derive(Debug)]
+pub(super) struct Uniforms {
+    pub buffer: wgpu::Buffer,
+    bytes: u64,
+}
+
+impl Uniforms {
+    /// # Errors
+    /// As [`scoped`].
+    pub fn new<const N: usize>(
+        device: &wgpu::Device,
+        what: &str,
+        records: impl Iterator<Item = [u64; N]>,
+    ) -> Result<Self, OpenError> {
+        let mut words = Vec::new();
+        for values in records {
+            // What is counted here is bound or dispatched, and so within 32 bits: `segments` saw to it.
+            words.extend(values.map(|value| u32::try_from(value).unwrap_or(u32::MAX)));
+            words.resize(words.len().next_multiple_of(UNIFORM_STRIDE as usize / 4), 0);
+        }
+        let buffer = scoped(device, what, || uniform_buffer(device, bytemuck::cast_slice(&words)))?;
+        Ok(Self { buffer, bytes: 4 * N as u64 })
+    }
+
+    /// The bytes of a record.
+    pub fn range(&self, record: usize) -> Range<u64> {
+        let start = record as u64 * UNIFORM_STRIDE;
+        start..start + self.bytes
+    }
+}
+
+fn uniform_buffer(device: &wgpu::Device, bytes: &[u8]) -> wgpu::Buffer {
+    let buffer = device.create_buffer(&wgpu::BufferDescriptor {
+        label: Some("gpufeed constants"),
+        size: bytes.len() as u64,
+        usage: wgpu::BufferUsages::UNIFORM,
+        mapped_at_creation: true,
+    });
+    if let Ok(mut view) = buffer.get_mapped_range_mut(..) {
+        view.copy_from_slice(bytes);
+    }
+    buffer.unmap();
+    buffer
 }
 
 /// A segment's bind group.

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::program::GROUP;
-use crate::backend::LaneSpec;
+use crate::backend::{LaneSpec, Strategy};
 use crate::error::{DeviceError, LayoutError, OpenError};
 use crate::layout::{COPY_ALIGN, VECTOR_ALIGN, align_up, samples_per_binding};
 use crate::preprocess::Preprocess;
@@ -63,6 +63,20 @@ impl Binding {
         Ok(runs
             .map(|samples| Segment { source: cut(0, &samples), skip: 0, tensor: cut(1, &samples), samples })
             .collect())
+    }
+
+    /// Segments of the tensor alone, which start at aligned addresses.
+    pub fn tensor(self, spec: &LaneSpec) -> Result<Vec<Segment>, OpenError> {
+        let batch = spec.layout.batch_size();
+        let (size, bytes) = (spec.preprocess.tensor(&spec.layout, 1).byte_len(), tensor_bytes(spec)?);
+        let per = samples_per_binding(batch, &[size], self.limit, self.align)
+            .ok_or_else(|| self.refused("an aligned run of samples of the tensor", size))?;
+        let segment = |start: usize| {
+            let samples = start..batch.min(start.saturating_add(per));
+            let end = if samples.end == batch { bytes } else { samples.end * size };
+            Segment { tensor: (start * size) as u64..end as u64, source: 0..0, skip: 0, samples }
+        };
+        Ok((0..batch).step_by(per).map(segment).collect())
     }
 
     /// Segments for fingerprints, which start at any byte: the shader skips what the binding's alignment adds.
@@ -128,6 +142,11 @@ pub(crate) fn check_limits(limits: &wgpu::Limits, spec: &LaneSpec) -> Result<(),
         return too_large(what, needed, limits.max_buffer_size, "max_buffer_size");
     }
     let binding = Binding::new(limits);
+    if spec.strategy == Strategy::Imported {
+        check_compute(limits)?;
+        binding.tensor(spec)?;
+        return Ok(());
+    }
     if spec.fingerprints || matches!(spec.preprocess, Preprocess::Normalize(_)) {
         check_compute(limits)?;
     }
@@ -148,7 +167,6 @@ pub(crate) fn check_limits(limits: &wgpu::Limits, spec: &LaneSpec) -> Result<(),
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::backend::Strategy;
     use crate::layout::{BatchLayout, SampleLayout};
     use crate::preprocess::Normalize;
 
@@ -162,6 +180,7 @@ mod tests {
             outputs: 1,
             fingerprints: true,
             memory: None,
+            timing: false,
         }
     }
 

@@ -34,6 +34,7 @@ fn lane(sample: SampleLayout, batch: usize, preprocess: Preprocess) -> LaneSpec 
         outputs: 1,
         fingerprints: true,
         memory: None,
+        timing: false,
     }
 }
 
@@ -207,4 +208,42 @@ fn vulkan_f16_keeps_subnormals_and_overflows_to_infinity() {
 #[test]
 fn gl_f16_keeps_subnormals_and_overflows_to_infinity() {
     half_range(wgpu::Backends::GL);
+}
+
+/// Values over all of f16's normal range, of both signs, and zero: bit by bit as the CPU rounds the same f32, whichever way they are
+/// packed.
+fn half_bits_over_the_range(backends: wgpu::Backends) {
+    on_each(backends, |gpu| {
+        let sample = SampleLayout::image(16, 16, 1).expect("valid");
+        for exponent in -13..8 {
+            for (numerator, bias) in [(1.0, 0.0), (-1.37, 0.0), (2.71, 0.0)] {
+                // Powers of two and a product alone are exact in f32 or rounded once, on every device.
+                let std = 1.0 / (255.0 * numerator * 2f64.powi(exponent));
+                let normalize = Normalize::new(&[bias], &[std]).with_dtype(FloatType::F16);
+                let spec = lane(sample, 1, normalize.clone().into());
+                let bytes = samples(&spec.layout, 1);
+                let tensor = run(gpu, &spec, &bytes, 1).tensor;
+                let scale = normalize.scale(0) as f32;
+                for (&pixel, half) in bytes.iter().zip(tensor.chunks_exact(2)) {
+                    let (got, want) = (f16::from_le_bytes([half[0], half[1]]), f16::from_f32(f32::from(pixel) * scale));
+                    let zeros = got == f16::ZERO && want == f16::ZERO;
+                    assert!(
+                        got.to_bits() == want.to_bits() || zeros,
+                        "{}: {pixel} * {scale}: {got} for {want}",
+                        gpu.name
+                    );
+                }
+            }
+        }
+    });
+}
+
+#[test]
+fn vulkan_f16_is_exact_over_its_range() {
+    half_bits_over_the_range(wgpu::Backends::VULKAN);
+}
+
+#[test]
+fn gl_f16_is_exact_over_its_range() {
+    half_bits_over_the_range(wgpu::Backends::GL);
 }

@@ -2,11 +2,14 @@
 
 mod belt;
 mod fresh;
+mod none;
 mod queue;
 mod ring;
+mod system;
 
 use super::device::WgpuBackend;
 use super::mapped::Memory;
+use super::vulkan::Keep;
 use crate::backend::{LaneSpec, Strategy};
 use crate::error::{DeviceError, Unsupported};
 
@@ -44,6 +47,11 @@ pub(super) trait Staging: Send {
         &[]
     }
 
+    /// What must outlive the submission that reads this slot, where wgpu does not see to it.
+    fn keep(&self, _slot: usize) -> Option<Keep> {
+        None
+    }
+
     /// Allocations made for batches so far, as far as they can be seen.
     fn allocations(&self) -> u64 {
         0
@@ -64,6 +72,8 @@ pub(super) fn make(
         (Strategy::FreshMapped, _) => Box::new(fresh::Fresh::new(backend, slots, bytes)),
         (Strategy::MappedRing, _) => Box::new(ring::Ring::mapped(backend, slots, bytes)?),
         (Strategy::DirectMap, _) => Box::new(ring::Ring::in_place(backend, slots, bytes, spec)?),
+        (Strategy::Imported, _) => Box::new(none::NoSlots),
+        (Strategy::SystemRing, _) => Box::new(system::System::new(backend, spec)?),
         (strategy, _) => {
             let reason = "it is not one of the wgpu backend's".to_owned();
             return Err(Unsupported { strategy, reason }.into());

@@ -2,14 +2,22 @@
 
 #![allow(unsafe_code)]
 
+use std::fmt;
 use std::ptr::NonNull;
 
 use crate::backend::StableHostMemory;
 use crate::error::DeviceError;
 use crate::staging::{HostMemory, SlotMemory};
 
-/// Page-aligned host memory that is filled once and then read by devices.
-#[derive(Debug)]
+/// Page-aligned host memory that is filled once and then read, by devices too: see [`StableHostMemory`].
+///
+/// ```
+/// use gpufeed::source::HostArena;
+///
+/// let arena = HostArena::new(3 * 4, |bytes| bytes.fill(7))?;
+/// assert_eq!(arena.bytes(), [7; 12]);
+/// # Ok::<(), gpufeed::DeviceError>(())
+/// ```
 pub struct HostArena {
     memory: HostMemory,
     base: NonNull<u8>,
@@ -22,15 +30,19 @@ unsafe impl Send for HostArena {}
 unsafe impl Sync for HostArena {}
 
 impl HostArena {
+    const PAGE: usize = 4096;
+
     /// Allocates `bytes` bytes, zeroed, and lets `fill` write them.
     ///
     /// # Errors
     /// [`DeviceError::OutOfMemory`] where the host has no such memory.
     pub fn new(bytes: usize, fill: impl FnOnce(&mut [u8])) -> Result<Self, DeviceError> {
-        // Whole pages, so that what is locked with it is nobody else's.
-        let mut memory = HostMemory::new(bytes.max(1).next_multiple_of(4096))?;
+        let refused = || DeviceError::OutOfMemory { what: "host memory of a data set".into(), bytes: bytes as u64 };
+        // Whole pages, so that what a device locks or reads with it is nobody else's.
+        let whole = bytes.max(1).checked_next_multiple_of(Self::PAGE).ok_or_else(refused)?;
+        let mut memory = HostMemory::new(whole)?;
         let base = memory.base();
-        // SAFETY: the allocation is zeroed, at least this long, and borrowed by nobody else until `fill` returns.
+        // SAFETY: the allocation is zeroed, at least this long, and used by nobody else until `fill` returns.
         fill(unsafe { std::slice::from_raw_parts_mut(base.as_ptr(), bytes) });
         Ok(Self { memory, base, len: bytes })
     }
@@ -45,6 +57,12 @@ impl HostArena {
 impl AsRef<[u8]> for HostArena {
     fn as_ref(&self) -> &[u8] {
         self.bytes()
+    }
+}
+
+impl fmt::Debug for HostArena {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HostArena").field("bytes", &self.len).finish_non_exhaustive()
     }
 }
 
@@ -66,7 +84,8 @@ mod tests {
     #[test]
     fn an_arena_is_page_aligned_and_holds_what_was_filled_in() {
         let arena = HostArena::new(5000, |bytes| bytes[255] = 255).expect("5000 bytes");
-        assert_eq!((arena.address().as_ptr() as usize) % 4096, 0);
+        assert_eq!(arena.address().addr().get() % HostArena::PAGE, 0);
         assert_eq!((StableHostMemory::len(&arena), arena.bytes()[255], arena.bytes()[4999]), (5000, 255, 0));
+        assert!(HostArena::new(usize::MAX, |_| ()).is_err());
     }
 }

@@ -1,0 +1,42 @@
+//! The device memory of a lane, in bytes and in buffers.
+
+use super::device::WgpuBackend;
+use super::kernel::fingerprint_bytes;
+use super::tuning::{Gather, SlotReads, Tuning};
+use crate::backend::{LaneSpec, Strategy};
+use crate::error::DeviceError;
+use crate::preprocess::Preprocess;
+
+/// Bytes of the buffer between staging and kernel.
+pub(super) fn device_bytes(spec: &LaneSpec, tuning: Tuning) -> u64 {
+    let normalizes = matches!(spec.preprocess, Preprocess::Normalize(_));
+    match spec.strategy {
+        Strategy::DirectMap => 0,
+        Strategy::Imported if tuning.gather == Gather::Kernel => 0,
+        Strategy::SystemRing if tuning.slots == SlotReads::InPlace => 0,
+        // Its destination is settled before the tensor is.
+        Strategy::WriteBufferWith => spec.layout.slot_bytes() as u64,
+        _ if normalizes => spec.layout.slot_bytes() as u64,
+        _ => 0,
+    }
+}
+
+/// Bytes of one output: the tensor, and the fingerprints.
+pub(super) fn output_bytes(spec: &LaneSpec) -> u64 {
+    let tensor = spec.preprocess.tensor(&spec.layout, spec.layout.batch_size()).buffer_bytes();
+    let sums = if spec.fingerprints { fingerprint_bytes(spec.layout.batch_size()) } else { 0 };
+    tensor.map_or(u64::MAX, |bytes| (bytes as u64).saturating_add(sums))
+}
+
+/// Zeroed, so that wgpu does not clear it later, over what it did not see being copied there.
+pub(super) fn device_buffer(backend: &WgpuBackend, label: &str, size: u64) -> Result<wgpu::Buffer, DeviceError> {
+    let usage = wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_DST | wgpu::BufferUsages::COPY_SRC;
+    let desc = wgpu::BufferDescriptor { label: Some(label), size, usage, mapped_at_creation: false };
+    backend.allocate(label, size, || {
+        let buffer = backend.device().create_buffer(&desc);
+        let mut encoder = backend.device().create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
+        encoder.clear_buffer(&buffer, 0, None);
+        backend.queue().submit([encoder.finish()]);
+        buffer
+    })
+}

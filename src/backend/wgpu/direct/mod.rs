@@ -1,0 +1,121 @@
+//! `imported`: the device gathers samples from the source's own memory.
+
+mod cut;
+mod list;
+mod plan;
+mod submit;
+
+pub(super) use cut::Cut;
+use list::Lists;
+
+use super::device::WgpuBackend;
+use super::tuning::Gather;
+use super::vulkan::{self, Import, ImportError, Keep, Region};
+use crate::backend::{LaneSpec, Strategy};
+use crate::error::{DeviceError, OpenError, Unsupported};
+
+/// A lane's imports, and how it gathers from them.
+pub(super) struct Direct {
+    cut: Cut,
+    imports: Vec<Import>,
+    way: Way,
+    /// Where the samples of the batch being recorded are, in the batch's order.
+    found: Vec<Found>,
+    /// What each submission holds: the imports, and its list.
+    keeps: Vec<Keep>,
+}
+
+enum Way {
+    Kernel(Box<Lists>),
+    /// Regions by import. Their room is used again.
+    Copy(Vec<Vec<Region>>),
+}
+
+/// Where a sample is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Found {
+    import: usize,
+    /// Byte of the import's buffer.
+    byte: u64,
+    /// Counted over all imports.
+    window: u32,
+    /// Byte of the window.
+    start: u32,
+}
+
+impl Direct {
+    /// Imports the lane's memory.
+    ///
+    /// # Errors
+    /// [`OpenError::Unsupported`] where there is none, or the device does not import it; [`OpenError::Device`].
+    pub(super) fn new(backend: &WgpuBackend, spec: &LaneSpec) -> Result<Self, OpenError> {
+        let cut = Cut::new(backend, spec)?;
+        let memory = spec.memory.as_ref().ok_or_else(no_memory)?;
+        let import = |range| vulkan::import(backend, memory, range);
+        let imports = cut.imports().map(import).collect::<Result<Vec<_>, _>>().map_err(refused)?;
+        let held: Vec<Keep> = imports.iter().map(Import::keep).collect();
+        let submissions = submissions(spec);
+        let (way, keeps) = match backend.tuning().gather {
+            Gather::Kernel => {
+                let lists = Lists::new(backend, spec, &cut, &imports, submissions)?;
+                let keeps = lists.keeps(&held);
+                (Way::Kernel(Box::new(lists)), keeps)
+            }
+            Gather::Copy => {
+                let keep: Keep = std::sync::Arc::new(held);
+                (Way::Copy(imports.iter().map(|_| Vec::new()).collect()), vec![keep; submissions])
+            }
+        };
+        Ok(Self { cut, imports, way, found: Vec::with_capacity(spec.layout.batch_size()), keeps })
+    }
+
+    /// How many submissions can be in flight.
+    pub(super) fn submissions(&self) -> usize {
+        self.keeps.len()
+    }
+
+    pub(super) fn lists(&self) -> Option<&Lists> {
+        match &self.way {
+            Way::Kernel(lists) => Some(lists),
+            Way::Copy(_) => None,
+        }
+    }
+
+    /// Allocations made for it.
+    pub(super) fn allocations(&self) -> u64 {
+        let lists = if self.lists().is_some() { self.keeps.len() } else { 0 };
+        (self.imports.len() + lists) as u64
+    }
+
+    /// Finds the samples of a batch.
+    fn find(&mut self, offsets: &[u64]) -> Result<(), DeviceError> {
+        self.found.clear();
+        for &offset in offsets {
+            let found = self.cut.find(offset).ok_or_else(|| DeviceError::Refused {
+                message: format!("no sample lies at byte {offset} of the memory"),
+            })?;
+            self.found.push(found);
+        }
+        Ok(())
+    }
+}
+
+/// How many submissions can be in flight: those that are copied, and those that the outputs hold.
+fn submissions(spec: &LaneSpec) -> usize {
+    spec.slots.saturating_add(spec.outputs).max(1)
+}
+
+fn unsupported(reason: impl Into<String>) -> OpenError {
+    Unsupported { strategy: Strategy::Imported, reason: reason.into() }.into()
+}
+
+fn no_memory() -> OpenError {
+    unsupported("it reads a source's own memory, and this source does not lie in memory")
+}
+
+fn refused(error: ImportError) -> OpenError {
+    match error {
+        ImportError::Refused(reason) => unsupported(reason),
+        ImportError::Device(error) => error.into(),
+    }
+}

@@ -1,0 +1,113 @@
+//! Submitting batches that have no slot.
+
+use super::super::lane::{InFlight, Stage, WgpuLane};
+use super::super::tensor::WgpuTensor;
+use super::super::vulkan::{self, Region};
+use super::{Direct, Found, Way};
+use crate::backend::SubmissionId;
+use crate::error::DeviceError;
+
+impl WgpuLane {
+    /// Gathers the samples at these bytes of the memory.
+    pub(in super::super) fn submit_direct(
+        &mut self,
+        offsets: &[u64],
+        samples: usize,
+        output: &WgpuTensor,
+    ) -> Result<SubmissionId, DeviceError> {
+        let refused = |message: String| Err(DeviceError::Refused { message });
+        let Some(direct) = &mut self.direct else {
+            return refused(format!("strategy `{}` is fed through slots", self.spec.strategy));
+        };
+        if samples == 0 || samples > self.spec.layout.batch_size() || offsets.len() != samples {
+            return refused(format!("{} offsets were given for {samples} samples", offsets.len()));
+        }
+        direct.find(offsets)?;
+        let Some(slot) = self.slots.iter().position(|slot| matches!(slot.stage, Stage::Free)) else {
+            return refused(format!("{} submissions are in flight: reap some first", self.slots.len()));
+        };
+        let (id, backend) = (self.next_id, self.backend.clone());
+        // A number that was used must not be reported for the next submission.
+        self.next_id += 1;
+        let index = backend.scope(|| self.record_direct(id, slot, samples, output))??;
+        self.slots[slot].stage = Stage::InFlight;
+        *output.submission() = Some(index.clone());
+        self.in_flight.push_back(InFlight { id, slot: Some(slot), index });
+        Ok(id)
+    }
+
+    fn record_direct(
+        &mut self,
+        id: SubmissionId,
+        slot: usize,
+        samples: usize,
+        output: &WgpuTensor,
+    ) -> Result<wgpu::SubmissionIndex, DeviceError> {
+        let to = self.copies_to(output).clone();
+        let Some(direct) = &mut self.direct else {
+            return Err(DeviceError::Refused { message: "there is no memory to read".to_owned() });
+        };
+        let keep = direct.keeps[slot].clone();
+        let device = self.backend.device();
+        let (mut first, mut encoder) = (new_encoder(device), new_encoder(device));
+        let timed = self.timing.as_ref().map(|timing| (timing, timing.start(&mut first)));
+        if let Some((timing, set)) = timed {
+            timing.copied(set, &mut encoder);
+        }
+        let mut copies = None;
+        if let (Way::Kernel(lists), Some(output)) = (&mut direct.way, output.gather()) {
+            lists.record(slot, &direct.found, &mut encoder, output);
+        } else {
+            copies = Some(record_copies(device, direct, &mut first, &to, self.spec.layout.sample().byte_len())?);
+            if let Some(bindings) = output.bindings(0) {
+                self.kernels.encode(&mut encoder, bindings, samples);
+            }
+        }
+        if let Some((timing, set)) = timed {
+            timing.end(set, &mut encoder);
+        }
+        let done = self.done(id, Some(keep));
+        encoder.on_submitted_work_done(move || drop(done));
+        // Nothing is in the first one where a kernel gathers and nobody measures.
+        let first = (copies.is_some() || self.timing.is_some()).then(|| first.finish());
+        Ok(self.backend.queue().submit(first.into_iter().chain(copies).chain([encoder.finish()])))
+    }
+}
+
+fn new_encoder(device: &wgpu::Device) -> wgpu::CommandEncoder {
+    device.create_command_encoder(&wgpu::CommandEncoderDescriptor { label: Some("gpufeed batch") })
+}
+
+/// Records one copy of all samples an import.
+///
+/// wgpu does not see the copies, and does not mix them with its own commands. It is told of the destination's use in `order`, a command
+/// buffer before theirs, so that what ran before has ended and what follows waits; and it keeps the destination.
+fn record_copies(
+    device: &wgpu::Device,
+    direct: &mut Direct,
+    order: &mut wgpu::CommandEncoder,
+    to: &wgpu::Buffer,
+    bytes: usize,
+) -> Result<wgpu::CommandBuffer, DeviceError> {
+    let used = wgpu::BufferTransition { buffer: to, state: wgpu::BufferUses::COPY_DST };
+    order.transition_resources([used].into_iter(), std::iter::empty());
+    let mut copies = new_encoder(device);
+    if let Way::Copy(regions) = &mut direct.way {
+        gather(regions, &direct.found, bytes as u64);
+        for (import, regions) in direct.imports.iter().zip(regions).filter(|(_, regions)| !regions.is_empty()) {
+            if !vulkan::record_copy(&mut copies, import, to, regions) {
+                return Err(DeviceError::Refused { message: "the copy's destination is gone".to_owned() });
+            }
+        }
+    }
+    Ok(copies.finish())
+}
+
+/// Lists the samples by import.
+fn gather(regions: &mut [Vec<Region>], found: &[Found], bytes: u64) {
+    regions.iter_mut().for_each(Vec::clear);
+    for (place, sample) in (0u64..).zip(found) {
+        let region = Region { src_offset: sample.byte, dst_offset: place * bytes, size: bytes };
+        regions[sample.import].push(region);
+    }
+}

@@ -1,0 +1,103 @@
+//! Platforms whose wgpu has no Vulkan: nothing of it is there, and everything says so.
+
+use std::convert::Infallible;
+use std::ops::Range;
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+use super::{ImportError, ImportLimits, Keep, MemoryTypes, Place};
+use crate::backend::StableHostMemory;
+use crate::backend::wgpu::WgpuBackend;
+use crate::error::DeviceError;
+
+const ABSENT: &str = "there is no Vulkan on this platform";
+
+pub(in super::super) fn adapter_memory(_: &wgpu::Adapter) -> Option<MemoryTypes> {
+    None
+}
+
+pub(in super::super) fn device_memory(_: &wgpu::Device) -> Option<MemoryTypes> {
+    None
+}
+
+pub(in super::super) fn adapter_imports(_: &wgpu::Adapter) -> bool {
+    false
+}
+
+pub(in super::super) fn device_imports(_: &wgpu::Device) -> bool {
+    false
+}
+
+pub(in super::super) fn import_limits(_: &wgpu::Device) -> Option<ImportLimits> {
+    None
+}
+
+pub(in super::super) fn open_device(
+    _: &wgpu::Adapter,
+    _: &wgpu::DeviceDescriptor<'_>,
+) -> Result<(wgpu::Device, wgpu::Queue), DeviceError> {
+    Err(DeviceError::Refused { message: ABSENT.to_owned() })
+}
+
+/// A region of a copy.
+#[derive(Clone, Copy, Debug, Default)]
+pub(in super::super) struct Region {
+    pub src_offset: u64,
+    pub dst_offset: u64,
+    pub size: u64,
+}
+
+/// Never there.
+pub(in super::super) struct Writable(Infallible);
+
+impl Writable {
+    pub fn keep(&self) -> Keep {
+        match self.0 {}
+    }
+
+    pub fn base(&self) -> NonNull<u8> {
+        match self.0 {}
+    }
+
+    pub fn len(&self) -> usize {
+        match self.0 {}
+    }
+
+    pub fn write(&mut self, _: usize, _: &[u8]) {
+        match self.0 {}
+    }
+}
+
+/// Never there.
+pub(in super::super) struct Import {
+    pub buffer: wgpu::Buffer,
+    never: Infallible,
+}
+
+impl Import {
+    pub fn keep(&self) -> Keep {
+        match self.never {}
+    }
+}
+
+pub(in super::super) fn host_buffer(
+    _: &WgpuBackend,
+    _: &str,
+    _: u64,
+    _: wgpu::BufferUsages,
+    _: Place,
+) -> Result<(wgpu::Buffer, Writable), DeviceError> {
+    Err(DeviceError::Refused { message: ABSENT.to_owned() })
+}
+
+pub(in super::super) fn import(
+    _: &WgpuBackend,
+    _: &Arc<dyn StableHostMemory>,
+    _: Range<usize>,
+) -> Result<Import, ImportError> {
+    Err(ImportError::Refused(ABSENT.to_owned()))
+}
+
+pub(in super::super) fn record_copy(_: &mut wgpu::CommandEncoder, _: &Import, _: &wgpu::Buffer, _: &[Region]) -> bool {
+    false
+}

@@ -1,0 +1,331 @@
+//! The contract of lanes that read the source's own memory.
+
+use std::ptr::NonNull;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use gpufeed::backend::{Feed, Lane, LaneSpec, StableHostMemory, Tensor, Wait};
+use gpufeed::preprocess::{error_bound, expected, fingerprint};
+use gpufeed::source::HostArena;
+use gpufeed::{
+    BatchLayout, DeviceError, FloatType, Normalize, OpenError, Preprocess, SampleLayout, Strategy, TensorLayout,
+};
+
+use crate::device::TestDevice;
+
+const BATCH: usize = 6;
+
+/// Memory that tells when it is let go.
+#[allow(unsafe_code)]
+struct Watched(HostArena, Arc<AtomicBool>);
+
+impl Drop for Watched {
+    fn drop(&mut self) {
+        self.1.store(true, Ordering::Release);
+    }
+}
+
+// SAFETY: the arena is one, and is not touched.
+#[allow(unsafe_code)]
+unsafe impl StableHostMemory for Watched {
+    fn address(&self) -> NonNull<u8> {
+        self.0.address()
+    }
+
+    fn len(&self) -> usize {
+        StableHostMemory::len(&self.0)
+    }
+}
+
+/// So many bytes, in which neighbours differ and no sample is like another.
+fn arena(bytes: usize) -> Arc<HostArena> {
+    let fill = |memory: &mut [u8]| {
+        let mut state = 1u32;
+        memory.iter_mut().for_each(|byte| {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            *byte = (state >> 24) as u8;
+        });
+    };
+    Arc::new(HostArena::new(bytes, fill).expect("a little memory"))
+}
+
+fn spec(sample: SampleLayout, preprocess: Preprocess, memory: Arc<dyn StableHostMemory>) -> LaneSpec {
+    LaneSpec {
+        layout: BatchLayout::new(sample, BATCH).expect("a valid batch"),
+        preprocess,
+        strategy: Strategy::Imported,
+        slots: 2,
+        outputs: 4,
+        fingerprints: false,
+        memory: Some(memory),
+        timing: false,
+    }
+}
+
+fn bytes_layout(len: usize) -> SampleLayout {
+    SampleLayout::bytes(&[len]).expect("a valid layout")
+}
+
+/// Batches of shuffled samples that lie `stride` bytes apart after `header` bytes: their first bytes.
+fn shuffled(samples: usize, header: usize, stride: usize, seed: usize) -> Vec<u64> {
+    let mut all: Vec<u64> = (0..samples).map(|sample| (header + sample * stride) as u64).collect();
+    let mut state = seed as u32 + 1;
+    for at in (1..all.len()).rev() {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        all.swap(at, (state >> 8) as usize % (at + 1));
+    }
+    all
+}
+
+fn gathered(memory: &HostArena, offsets: &[u64], len: usize) -> Vec<u8> {
+    offsets.iter().flat_map(|&offset| memory.bytes()[offset as usize..][..len].to_vec()).collect()
+}
+
+/// Sends each batch by itself and reads it.
+fn each<L: Lane>(lane: &mut L, spec: &LaneSpec, offsets: &[u64], mut check: impl FnMut(&[u64], Vec<u8>)) {
+    let mut output = lane.output().expect("an output");
+    for batch in offsets.chunks(BATCH) {
+        let submitted = lane.submit(Feed::Direct(batch), batch.len(), output).expect("it is sent");
+        let desc = spec.preprocess.tensor(&spec.layout, batch.len());
+        check(batch, submitted.tensor.read(&desc).expect("it can be read"));
+        output = submitted.tensor;
+        let mut finished = Vec::new();
+        lane.reap(Wait::All, &mut finished).expect("the device is there");
+        assert_eq!((finished, lane.in_flight()), (vec![submitted.id], 0));
+    }
+}
+
+pub fn samples_of_every_size_arrive_whole<B: TestDevice>(backend: &B, _: Strategy) {
+    for (len, samples) in
+        [(1, 50), (3, 17), (4, 20), (16, 9), (31, 40), (1581, 40), (4096, 60), (4099, 50), (12_288, 30)]
+    {
+        let memory = arena(len * samples);
+        let spec = spec(bytes_layout(len), Preprocess::Raw, memory.clone());
+        let mut lane = backend.open_lane(&spec).expect("the lane opens");
+        assert!(lane.begin().expect("the device is there").is_none(), "there are no slots");
+        assert_eq!(
+            lane.memory().held,
+            gpufeed::backend::Footprint { outputs: 0, ..backend.footprint(&spec).expect("ok") }
+        );
+        each(&mut lane, &spec, &shuffled(samples, 0, len, len), |batch, got| {
+            assert!(got == gathered(&memory, batch, len), "samples of {len} bytes at {batch:?}");
+        });
+    }
+}
+
+pub fn samples_may_lie_anywhere<B: TestDevice>(backend: &B, _: Strategy) {
+    for (len, header, stride) in [(48, 1, 50), (100, 127, 33), (4096, 3, 4097), (1581, 80, 1600)] {
+        let memory = arena(header + stride * 60 + len);
+        let spec = spec(bytes_layout(len), Preprocess::Raw, memory.clone());
+        let mut lane = backend.open_lane(&spec).expect("the lane opens");
+        // The same sample may come twice, and the very last bytes are one too.
+        let mut offsets = shuffled(60, header, stride, 5);
+        offsets.extend([(stride * 60 + header) as u64, offsets[0], offsets[0]]);
+        each(&mut lane, &spec, &offsets, |batch, got| {
+            assert!(got == gathered(&memory, batch, len), "samples of {len} bytes at {batch:?}");
+        });
+    }
+}
+
+fn values(normalize: &Normalize, tensor: &[u8]) -> Vec<f64> {
+    match normalize.dtype {
+        FloatType::F32 => tensor.as_chunks().0.iter().map(|&word| f64::from(f32::from_le_bytes(word))).collect(),
+        FloatType::F16 => tensor.as_chunks().0.iter().map(|&half| half::f16::from_le_bytes(half).to_f64()).collect(),
+    }
+}
+
+fn within_the_bound<B: TestDevice>(backend: &B, normalize: &Normalize, sample: SampleLayout, header: usize) {
+    let (len, image) = (sample.byte_len(), sample.as_image().expect("an image"));
+    let memory = arena(header + len * 20);
+    let spec = spec(sample, normalize.clone().into(), memory.clone());
+    let mut lane = match backend.open_lane(&spec) {
+        // A tensor of odd samples is not cut for any small binding.
+        Err(OpenError::TooLarge { .. }) if len % 16 != 0 => return,
+        opened => opened.expect("the lane opens"),
+    };
+    each(&mut lane, &spec, &shuffled(20, header, len, 3), |batch, got| {
+        let pixels = gathered(&memory, batch, len);
+        let want = expected(normalize, image, &pixels).expect("valid");
+        let got = values(normalize, &got);
+        assert_eq!(want.len(), got.len());
+        for (at, (&want, &got)) in want.iter().zip(&got).enumerate() {
+            let channel = match normalize.layout {
+                TensorLayout::Nhwc => at % image.channels(),
+                TensorLayout::Nchw => at % len / image.plane(),
+            };
+            let pixel = ((want - normalize.bias(channel)) / normalize.scale(channel)).round() as u8;
+            let error = (want - got).abs();
+            assert!(error <= error_bound(normalize, channel, pixel), "{sample} {normalize:?} {at}: {got} for {want}");
+        }
+    });
+}
+
+pub fn normalised_samples_are_within_the_bound<B: TestDevice>(backend: &B, _: Strategy) {
+    let (mean, std) = ([0.485, 0.456, 0.406, 0.5], [0.229, 0.224, 0.225, 0.25]);
+    for (height, width) in [(1, 1), (31, 17), (8, 8), (24, 44)] {
+        for channels in [1, 3, 4] {
+            for layout in [TensorLayout::Nchw, TensorLayout::Nhwc] {
+                for dtype in [FloatType::F32, FloatType::F16] {
+                    let normalize = Normalize::new(&mean[..channels], &std[..channels]);
+                    let sample = SampleLayout::image(height, width, channels).expect("a valid layout");
+                    // Also at odd addresses.
+                    within_the_bound(backend, &normalize.with_layout(layout).with_dtype(dtype), sample, height % 5);
+                }
+            }
+        }
+    }
+}
+
+pub fn fingerprints_are_those_of_the_samples<B: TestDevice>(backend: &B, _: Strategy) {
+    let image = SampleLayout::image(31, 17, 3).expect("a valid layout");
+    for (sample, preprocess) in [
+        (image, Preprocess::from(Normalize::imagenet())),
+        (image, Preprocess::Raw),
+        (bytes_layout(20_003), Preprocess::Raw),
+        (bytes_layout(5), Preprocess::Raw),
+    ] {
+        let len = sample.byte_len();
+        let memory = arena(3 + len * 25);
+        let spec = LaneSpec { fingerprints: true, ..spec(sample, preprocess, memory.clone()) };
+        let mut lane = match backend.open_lane(&spec) {
+            Err(OpenError::TooLarge { .. }) => continue,
+            opened => opened.expect("the lane opens"),
+        };
+        let mut output = lane.output().expect("an output");
+        for batch in shuffled(25, 3, len, 9).chunks(BATCH) {
+            output = lane.submit(Feed::Direct(batch), batch.len(), output).expect("it is sent").tensor;
+            let want: Vec<u64> = gathered(&memory, batch, len).chunks(len).map(fingerprint).collect();
+            assert_eq!(output.fingerprints(batch.len()).expect("it can be read"), Some(want), "{sample}");
+            lane.reap(Wait::All, &mut Vec::new()).expect("the device is there");
+        }
+    }
+}
+
+pub fn many_shuffled_batches_are_in_flight_at_once<B: TestDevice>(backend: &B, _: Strategy) {
+    let memory = arena(1200 * 200);
+    let spec = spec(bytes_layout(1200), Preprocess::Raw, memory.clone());
+    let mut lane = backend.open_lane(&spec).expect("the lane opens");
+    let mut sent = Vec::new();
+    for seed in 0..4 {
+        for batch in shuffled(200, 0, 1200, seed).chunks(BATCH) {
+            let mut output = lane.output().expect("an output");
+            let tensor = loop {
+                match lane.submit(Feed::Direct(batch), batch.len(), output) {
+                    Ok(submitted) => break submitted.tensor,
+                    Err(rejected) => {
+                        assert_eq!(lane.in_flight(), spec.slots + spec.outputs, "{}", rejected.error);
+                        output = rejected.tensor;
+                        lane.reap(Wait::One, &mut Vec::new()).expect("the device is there");
+                    }
+                }
+            };
+            sent.push((batch.to_vec(), tensor));
+        }
+    }
+    let allocations = lane.memory().allocations;
+    lane.reap(Wait::All, &mut Vec::new()).expect("the device is there");
+    assert_eq!(lane.memory().allocations, allocations);
+    for (batch, tensor) in sent {
+        let desc = spec.preprocess.tensor(&spec.layout, batch.len());
+        assert!(tensor.read(&desc).expect("it can be read") == gathered(&memory, &batch, 1200), "{batch:?}");
+    }
+}
+
+pub fn what_cannot_be_read_is_refused<B: TestDevice>(backend: &B, _: Strategy) {
+    let memory = arena(100 * 10);
+    let spec = spec(bytes_layout(100), Preprocess::Raw, memory.clone());
+    let mut lane = backend.open_lane(&spec).expect("the lane opens");
+    let mut output = lane.output().expect("an output");
+    for (offsets, samples) in
+        [(&[901][..], 1), (&[u64::MAX][..], 1), (&[0, 1][..], 1), (&[][..], 0), (&[0; BATCH + 1][..], BATCH + 1)]
+    {
+        let rejected = lane.submit(Feed::Direct(offsets), samples, output).expect_err("it cannot be read");
+        assert!(matches!(rejected.error, DeviceError::Refused { .. }), "{}", rejected.error);
+        output = rejected.tensor;
+    }
+    drop(output);
+    each(&mut lane, &spec, &[900, 1], |batch, got| assert_eq!(got, gathered(&memory, batch, 100)));
+}
+
+pub fn an_output_that_fails_costs_its_batch_only<B: TestDevice>(backend: &B, _: Strategy) {
+    let memory = arena(64 * 10);
+    let spec = spec(bytes_layout(64), Preprocess::Raw, memory.clone());
+    let mut lane = backend.open_lane(&spec).expect("the lane opens");
+    for first in [0, 64, 128, 192, 256, 320, 384, 448] {
+        let spoilt = lane.output().expect("an output");
+        assert!(backend.spoil(&spoilt));
+        let rejected = lane.submit(Feed::Direct(&[first]), 1, spoilt).expect_err("the output is destroyed");
+        assert!(matches!(rejected.error, DeviceError::Refused { .. }), "{}", rejected.error);
+        each(&mut lane, &spec, &[first, first + 64], |batch, got| assert_eq!(got, gathered(&memory, batch, 64)));
+    }
+}
+
+pub fn memory_that_holds_no_sample_is_refused<B: TestDevice>(backend: &B, _: Strategy) {
+    let short = spec(bytes_layout(100), Preprocess::Raw, arena(99));
+    for spec in [LaneSpec { memory: None, ..short.clone() }, short] {
+        let errors = [backend.footprint(&spec).map(drop), backend.open_lane(&spec).map(drop)];
+        for error in errors.map(|result| result.expect_err("there is no sample")) {
+            assert!(matches!(&error, OpenError::Unsupported(why) if why.strategy == Strategy::Imported), "{error}");
+        }
+    }
+}
+
+/// A lane on memory that tells when it is let go.
+fn watched<B: TestDevice>(backend: &B) -> (B::Lane, Arc<AtomicBool>) {
+    let gone = Arc::new(AtomicBool::new(false));
+    let memory = HostArena::new(20_000 * 6, |bytes| bytes.fill(7)).expect("a little memory");
+    let spec = spec(bytes_layout(20_000), Preprocess::Raw, Arc::new(Watched(memory, Arc::clone(&gone))));
+    (backend.open_lane(&spec).expect("the lane opens"), gone)
+}
+
+fn send<L: Lane>(lane: &mut L) -> L::Tensor {
+    let output = lane.output().expect("an output");
+    lane.submit(Feed::Direct(&[0, 20_000, 40_000, 60_000]), 4, output).expect("it is sent").tensor
+}
+
+pub fn memory_is_let_go_after_its_last_use<B: TestDevice>(backend: &B, _: Strategy) {
+    let (mut lane, gone) = watched(backend);
+    let tensor = send(&mut lane);
+    lane.reap(Wait::All, &mut Vec::new()).expect("the device is there");
+    assert!(!gone.load(Ordering::Acquire), "the lane may read again");
+    drop(lane);
+    assert!(gone.load(Ordering::Acquire), "a tensor does not keep what it was made from");
+    drop(tensor);
+}
+
+pub fn a_lane_may_be_dropped_with_batches_in_flight<B: TestDevice>(backend: &B, _: Strategy) {
+    let (mut lane, gone) = watched(backend);
+    let tensors: Vec<_> = (0..4).map(|_| send(&mut lane)).collect();
+    drop(lane);
+    let sample = SampleLayout::bytes(&[20_000]).expect("a valid layout");
+    let layout = BatchLayout::new(sample, BATCH).expect("a valid batch");
+    for tensor in tensors {
+        let bytes = tensor.read(&Preprocess::Raw.tensor(&layout, 4)).expect("it can be read");
+        assert!(bytes.iter().all(|&byte| byte == 7));
+    }
+    assert!(gone.load(Ordering::Acquire));
+}
+
+pub fn a_device_may_be_destroyed_while_it_reads<B: TestDevice>(backend: &B, _: Strategy) {
+    let (mut lane, gone) = watched(backend);
+    let tensors: Vec<_> = (0..4).map(|_| send(&mut lane)).collect();
+    backend.lose();
+    let rejected = lane.submit(Feed::Direct(&[0]), 1, tensors[0].clone()).expect_err("the device is gone");
+    assert!(matches!(rejected.error, DeviceError::Lost { .. }), "{}", rejected.error);
+    let lost = lane.reap(Wait::All, &mut Vec::new());
+    assert!(matches!(lost, Err(DeviceError::Lost { .. })), "{lost:?}");
+    drop(lane);
+    // Nothing is asserted of when: it is let go once the device has ended what it began.
+    drop((rejected, tensors, gone));
+}
+
+pub fn the_devices_own_times_are_those_of_its_batches<B: TestDevice>(backend: &B, _: Strategy) {
+    let memory = arena(30_000);
+    let image = SampleLayout::image(10, 10, 3).expect("a valid layout");
+    let spec = LaneSpec { timing: true, ..spec(image, Normalize::imagenet().into(), memory) };
+    let mut lane = backend.open_lane(&spec).expect("the lane opens");
+    each(&mut lane, &spec, &shuffled(4 * BATCH, 0, 300, 1), |_, _| ());
+    if let Some(times) = lane.gpu_times() {
+        assert!(times.batches == 4 && times.kernel_s > 0.0 && times.copy_s >= 0.0, "{times:?}");
+    }
+}
