@@ -11,7 +11,7 @@ use gpufeed::{
     BatchLayout, DeviceError, FloatType, Normalize, OpenError, Preprocess, SampleLayout, Strategy, TensorLayout,
 };
 
-use crate::device::TestDevice;
+use crate::device::{TestDevice, skip};
 
 const BATCH: usize = 6;
 
@@ -125,6 +125,33 @@ pub fn samples_may_lie_anywhere<B: TestDevice>(backend: &B, _: Strategy) {
             assert!(got == gathered(&memory, batch, len), "samples of {len} bytes at {batch:?}");
         });
     }
+}
+
+pub fn memory_larger_than_a_binding_is_read_everywhere<B: TestDevice>(backend: &B, _: Strategy) {
+    let limits = &backend.info().limits;
+    let limit =
+        limits.iter().find(|(name, _)| name == "max_storage_buffer_binding_size").expect("it is listed").1 as usize;
+    if limit > 256 << 20 {
+        return skip("memory larger than a binding", &format!("a binding holds {limit} bytes here"));
+    }
+    let (len, samples) = (1581, (limit + limit / 2) / 1581);
+    // Around the binding's end, and at both ends of the memory.
+    let offsets: Vec<u64> =
+        (0..BATCH).flat_map(|at| [at, limit / len - 3 + at, samples - 1 - at]).map(|at| (at * len) as u64).collect();
+    let memory = Arc::new(
+        HostArena::new(samples * len, |bytes| {
+            for &offset in &offsets {
+                bytes[offset as usize..][..len]
+                    .iter_mut()
+                    .enumerate()
+                    .for_each(|(at, byte)| *byte = (offset as usize + at * 7) as u8);
+            }
+        })
+        .expect("some memory"),
+    );
+    let spec = spec(bytes_layout(len), Preprocess::Raw, memory.clone());
+    let mut lane = backend.open_lane(&spec).expect("the lane opens");
+    each(&mut lane, &spec, &offsets, |batch, got| assert!(got == gathered(&memory, batch, len), "{batch:?}"));
 }
 
 fn values(normalize: &Normalize, tensor: &[u8]) -> Vec<f64> {

@@ -66,6 +66,7 @@ macro_rules! direct {
 
             contract!(@tests $open, $strategy;
                 direct: samples_of_every_size_arrive_whole, samples_may_lie_anywhere,
+                    memory_larger_than_a_binding_is_read_everywhere,
                     normalised_samples_are_within_the_bound, fingerprints_are_those_of_the_samples,
                     many_shuffled_batches_are_in_flight_at_once, what_cannot_be_read_is_refused,
                     an_output_that_fails_costs_its_batch_only, memory_that_holds_no_sample_is_refused,

@@ -49,16 +49,19 @@ impl WgpuLane {
         };
         let keep = direct.keeps[slot].clone();
         let device = self.backend.device();
-        let (mut first, mut encoder) = (new_encoder(device), new_encoder(device));
-        let timed = self.timing.as_ref().map(|timing| (timing, timing.start(&mut first)));
-        if let Some((timing, set)) = timed {
+        // Before copies, which are of their own.
+        let (mut order, mut copies) = (None, None);
+        let mut encoder = new_encoder(device);
+        let timed = self.timing.as_ref().map(|timing| {
+            let set = timing.start(order.get_or_insert_with(|| new_encoder(device)));
             timing.copied(set, &mut encoder);
-        }
-        let mut copies = None;
+            (timing, set)
+        });
         if let (Way::Kernel(lists), Some(output)) = (&mut direct.way, output.gather()) {
             lists.record(slot, &direct.found, &mut encoder, output);
         } else {
-            copies = Some(record_copies(device, direct, &mut first, &to, self.spec.layout.sample().byte_len())?);
+            let order = order.get_or_insert_with(|| new_encoder(device));
+            copies = Some(record_copies(device, direct, order, &to, self.spec.layout.sample().byte_len())?);
             if let Some(bindings) = output.bindings(0) {
                 self.kernels.encode(&mut encoder, bindings, samples);
             }
@@ -68,9 +71,8 @@ impl WgpuLane {
         }
         let done = self.done(id, Some(keep));
         encoder.on_submitted_work_done(move || drop(done));
-        // Nothing is in the first one where a kernel gathers and nobody measures.
-        let first = (copies.is_some() || self.timing.is_some()).then(|| first.finish());
-        Ok(self.backend.queue().submit(first.into_iter().chain(copies).chain([encoder.finish()])))
+        let order = order.map(wgpu::CommandEncoder::finish);
+        Ok(self.backend.queue().submit(order.into_iter().chain(copies).chain([encoder.finish()])))
     }
 }
 

@@ -40,6 +40,7 @@ pub(in super::super) fn open_device(
 }
 
 /// A region of a copy.
+#[allow(dead_code)] // Nobody copies it.
 #[derive(Clone, Copy, Debug, Default)]
 pub(in super::super) struct Region {
     pub src_offset: u64,
