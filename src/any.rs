@@ -5,6 +5,8 @@
 
 use std::sync::Arc;
 
+#[cfg(feature = "cuda")]
+use crate::backend::cuda::CudaBackend;
 use crate::backend::host::{HostBackend, host_info};
 #[cfg(feature = "wgpu")]
 use crate::backend::wgpu::WgpuBackend;
@@ -14,14 +16,16 @@ use crate::loader::{Batch, Epoch, Loader, LoaderOptions, LoaderStats};
 use crate::preprocess::{DType, Fingerprint, TensorDesc};
 use crate::source::Source;
 
-/// Every device there is, without opening one: those reached through wgpu, then the host.
+/// Every device there is, without opening one: those reached through wgpu, then through CUDA, then the host.
 #[must_use]
 pub fn devices() -> Vec<AdapterInfo> {
+    let mut all = Vec::new();
     #[cfg(feature = "wgpu")]
-    let reached = crate::backend::wgpu::adapters();
-    #[cfg(not(feature = "wgpu"))]
-    let reached = Vec::new();
-    reached.into_iter().chain([host_info()]).collect()
+    all.extend(crate::backend::wgpu::adapters());
+    #[cfg(feature = "cuda")]
+    all.extend(crate::backend::cuda::adapters());
+    all.push(host_info());
+    all
 }
 
 /// Opens the device chosen by text and makes a loader on it.
@@ -41,6 +45,8 @@ macro_rules! each {
             $kind::Host($inner) => $call,
             #[cfg(feature = "wgpu")]
             $kind::Wgpu($inner) => $call,
+            #[cfg(feature = "cuda")]
+            $kind::Cuda($inner) => $call,
         }
     };
 }
@@ -54,6 +60,9 @@ pub enum AnyBackend {
     /// Vulkan, Metal, DX12 or GL.
     #[cfg(feature = "wgpu")]
     Wgpu(WgpuBackend),
+    /// CUDA.
+    #[cfg(feature = "cuda")]
+    Cuda(CudaBackend),
 }
 
 impl AnyBackend {
@@ -64,27 +73,30 @@ impl AnyBackend {
     pub fn open(wanted: &str) -> Result<Self, OpenError> {
         // The id of an API loads the drivers of that API only.
         match select::api_of(wanted) {
-            Some(Api::Host) => Ok(Self::Host(HostBackend::new())),
-            #[cfg(feature = "wgpu")]
-            Some(_) => WgpuBackend::open(wanted).map(Self::Wgpu).map_err(|error| match error {
-                // The host is there as well.
-                OpenError::NoDevice { .. } => select::no_device(wanted, &devices()),
-                other => other,
-            }),
-            _ => {
+            Some(api) => Self::open_api(api, wanted),
+            None => {
                 let all = devices();
-                Self::open_info(select::select(&all, wanted)?)
+                let chosen = select::select(&all, wanted)?;
+                Self::open_api(chosen.api, &chosen.id)
             }
         }
     }
 
-    fn open_info(info: &AdapterInfo) -> Result<Self, OpenError> {
-        match info.api {
+    fn open_api(api: Api, wanted: &str) -> Result<Self, OpenError> {
+        match api {
             Api::Host => Ok(Self::Host(HostBackend::new())),
+            #[cfg(feature = "cuda")]
+            Api::Cuda => CudaBackend::open(wanted).map(Self::Cuda),
+            #[cfg(not(feature = "cuda"))]
+            Api::Cuda => Err(select::no_device(wanted, &devices())),
             #[cfg(feature = "wgpu")]
-            _ => WgpuBackend::open_adapter(&info.id).map(Self::Wgpu),
+            _ => WgpuBackend::open(wanted).map(Self::Wgpu).map_err(|error| match error {
+                // The others are there as well.
+                OpenError::NoDevice { .. } => select::no_device(wanted, &devices()),
+                other => other,
+            }),
             #[cfg(not(feature = "wgpu"))]
-            _ => Err(select::no_device(&info.id, &devices())),
+            _ => Err(select::no_device(wanted, &devices())),
         }
     }
 
@@ -117,6 +129,8 @@ impl AnyBackend {
             Self::Host(backend) => Loader::new(backend, source, options).map(AnyLoader::Host),
             #[cfg(feature = "wgpu")]
             Self::Wgpu(backend) => Loader::new(backend, source, options).map(AnyLoader::Wgpu),
+            #[cfg(feature = "cuda")]
+            Self::Cuda(backend) => Loader::new(backend, source, options).map(AnyLoader::Cuda),
         }
     }
 }
@@ -129,6 +143,9 @@ pub enum AnyLoader {
     /// Vulkan, Metal, DX12 or GL.
     #[cfg(feature = "wgpu")]
     Wgpu(Loader<WgpuBackend>),
+    /// CUDA.
+    #[cfg(feature = "cuda")]
+    Cuda(Loader<CudaBackend>),
 }
 
 impl AnyLoader {
@@ -138,6 +155,8 @@ impl AnyLoader {
             Self::Host(loader) => AnyEpoch::Host(loader.epoch(epoch)),
             #[cfg(feature = "wgpu")]
             Self::Wgpu(loader) => AnyEpoch::Wgpu(loader.epoch(epoch)),
+            #[cfg(feature = "cuda")]
+            Self::Cuda(loader) => AnyEpoch::Cuda(loader.epoch(epoch)),
         }
     }
 
@@ -189,6 +208,14 @@ impl AnyLoader {
         each!(Self, self, loader => loader.memory())
     }
 
+    /// Waits until the device has finished everything that was submitted, as [`Loader::wait_idle`].
+    ///
+    /// # Errors
+    /// As [`Loader::wait_idle`].
+    pub fn wait_idle(&self) -> Result<(), LoadError> {
+        each!(Self, self, loader => loader.wait_idle())
+    }
+
     /// What it has done so far, and where the time went.
     #[must_use]
     pub fn stats(&self) -> LoaderStats {
@@ -210,6 +237,9 @@ pub enum AnyEpoch<'a> {
     /// Vulkan, Metal, DX12 or GL.
     #[cfg(feature = "wgpu")]
     Wgpu(Epoch<'a, WgpuBackend>),
+    /// CUDA.
+    #[cfg(feature = "cuda")]
+    Cuda(Epoch<'a, CudaBackend>),
 }
 
 impl AnyEpoch<'_> {
@@ -217,6 +247,11 @@ impl AnyEpoch<'_> {
     #[must_use]
     pub fn remaining(&self) -> u64 {
         each!(Self, self, epoch => epoch.remaining())
+    }
+
+    /// Ends the epoch early and loses no work, as [`Epoch::wind_down`].
+    pub fn wind_down(&mut self) {
+        each!(Self, self, epoch => epoch.wind_down());
     }
 }
 
@@ -228,6 +263,8 @@ impl Iterator for AnyEpoch<'_> {
             Self::Host(epoch) => epoch.next().map(|batch| batch.map(AnyBatch::Host)),
             #[cfg(feature = "wgpu")]
             Self::Wgpu(epoch) => epoch.next().map(|batch| batch.map(AnyBatch::Wgpu)),
+            #[cfg(feature = "cuda")]
+            Self::Cuda(epoch) => epoch.next().map(|batch| batch.map(AnyBatch::Cuda)),
         }
     }
 
@@ -246,6 +283,9 @@ pub enum AnyBatch {
     /// Vulkan, Metal, DX12 or GL.
     #[cfg(feature = "wgpu")]
     Wgpu(Batch<WgpuBackend>),
+    /// CUDA.
+    #[cfg(feature = "cuda")]
+    Cuda(Batch<CudaBackend>),
 }
 
 impl AnyBatch {

@@ -106,6 +106,15 @@ pub enum DeviceError {
         /// How much was asked for.
         bytes: u64,
     },
+    /// Host memory could not be page-locked. It is the host's memory that is short, not the device's; fewer or smaller slots, or a
+    /// higher limit, can help.
+    #[error("page-locking {bytes} bytes of host memory failed: {reason}")]
+    PageLock {
+        /// How much was to be locked in all.
+        bytes: u64,
+        /// What refused it, what the limits are, and how to raise them.
+        reason: String,
+    },
     /// The driver refused an operation that gpufeed believed valid. The batch is lost, the device is not.
     #[error("the device refused an operation: {message}")]
     Refused {

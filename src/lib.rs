@@ -1,4 +1,69 @@
-//! Feeds batches to GPUs.
+//! gpufeed feeds batches to GPUs: what `pin_memory=True` is for CUDA users of PyTorch, for Vulkan, Metal, DX12 and GL.
+//!
+//! A [`Source`] of samples (memory, `.npy` files, folders of images, or your own) is read by worker threads straight into staging
+//! memory; one pump thread copies it to the device and turns u8 images into normalised float tensors there; a [`Batch`] comes
+//! out whose tensor is ready for your next GPU work, without the CPU ever waiting for the GPU.
+//!
+//! ```
+//! use std::sync::Arc;
+//! use gpufeed::{LoaderOptions, Normalize, SampleLayout, source::random_images};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let images = Arc::new(random_images(SampleLayout::image(64, 64, 3)?, 256, 1)?);
+//! let options = LoaderOptions {
+//!     batch_size: 32,
+//!     seed: Some(42),
+//!     preprocess: Normalize::imagenet().into(),
+//!     ..LoaderOptions::default()
+//! };
+//! let mut loader = gpufeed::open("auto", images, options)?;
+//! for batch in loader.epoch(0) {
+//!     let batch = batch?;
+//!     assert_eq!(batch.shape(), [32, 3, 64, 64]);
+//! }
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Where to start
+//!
+//! - Whatever device is there: [`open`], as above.
+//! - Your own `wgpu` device: [`WgpuBackend::from_device`](backend::wgpu::WgpuBackend::from_device) and [`Loader`]; ask
+//!   [`requirements`](backend::wgpu::requirements) before creating the device.
+//! - Which staging strategy is fastest here: the command `gpufeed compare`.
+//!
+//! # How it is built
+//!
+//! | module | holds | knows |
+//! | --- | --- | --- |
+//! | [`layout`], [`error`] | sizes and alignment; errors | nothing else |
+//! | [`preprocess`] | normalisation parameters, the CPU oracle, fingerprints | `layout` |
+//! | [`staging`] | who may write a slot and when it may be sent | `layout`, `error` |
+//! | [`backend`] | the contract with a device; host, wgpu and CUDA behind it | the above |
+//! | [`source`] | where samples come from | `layout`, `staging` |
+//! | [`loader`] | workers, pump, epochs, batches | all of the above |
+//! | [`measure`] | statistics, ceilings, the comparison | all of the above |
+//! | [`any`] | one loader type for whatever is there | all of the above |
+//!
+//! # Invariants
+//!
+//! 1. **Constant memory.** Staging, device and output bytes are fixed when a loader is made, in exact sizes, inside a budget you can
+//!    set; only strategies that [allocate per batch](Strategy::allocates_per_batch) are exempt, since showing that cost is what they
+//!    are for.
+//! 2. **One copy at most on the CPU**, shared by several workers, each in its own region of the slot.
+//! 3. **Staging is write-only in the type.** Reading write-combined memory is a hundred times slower than writing it.
+//! 4. **Submitting consumes; the device gives back**, on every path: success, error, early drop, panic.
+//! 5. **The consumer never waits on the CPU for the GPU** unless it asks to.
+//! 6. **Same batches everywhere.** Seed and epoch fix indices and bytes for any worker count, depth, strategy and backend; the
+//!    permutation is computed, not stored.
+//! 7. **Errors keep their cause**, with sample index and stage; a worker's panic is an error; nothing ends an epoch in silence.
+//! 8. **No silent fallback.** What was asked for runs, or [`Unsupported`] says why.
+//! 9. **A number is shown only for verified bytes.**
+//!
+//! # Features
+//!
+//! `wgpu` (Vulkan, Metal, DX12, GL), `images` (folders of images), `cli` (the command), `cuda` (loaded at run time); all on by default.
+
 pub mod any;
 pub mod backend;
 pub mod error;
@@ -9,15 +74,25 @@ pub mod preprocess;
 pub mod source;
 pub mod staging;
 
+/// The version of cudarc that this crate's types belong to.
+#[cfg(feature = "cuda")]
+pub use ::cudarc;
+/// The version of wgpu that this crate's types belong to.
 #[cfg(feature = "wgpu")]
 pub use ::wgpu;
+
 pub use any::{AnyBackend, AnyBatch, AnyEpoch, AnyLoader, devices, open};
 pub use backend::{AdapterInfo, Api, Backend, DeviceType, Strategy};
 pub use error::{DeviceError, LayoutError, LoadError, OpenError, SourceError, Stage, Unsupported};
 pub use layout::{BatchLayout, ImageLayout, SampleLayout};
-pub use loader::{Batch, Epoch, LastBatch, Loader, LoaderOptions, LoaderStats};
+pub use loader::{Batch, Epoch, FeedError, Feeder, FeederOptions, LastBatch, Loader, LoaderOptions, LoaderStats};
 pub use preprocess::{FloatType, Normalize, Preprocess, TensorDesc, TensorLayout};
 #[cfg(feature = "images")]
 pub use source::FolderSource;
 pub use source::{MemorySource, NpySource, Source, SyntheticSource};
 pub use staging::SampleWriter;
+
+/// The README's code is compiled and run with the tests.
+#[cfg(all(doctest, feature = "wgpu"))]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -1,11 +1,11 @@
 //! Bytes: what a lane will take, summed before anything is allocated, and what it has taken.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::error::OpenError;
 
 /// The memory a lane takes for its whole life, in exact bytes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Footprint {
     /// Staging memory: all slots.
     pub staging: u64,

@@ -23,4 +23,10 @@ pub unsafe trait StableHostMemory: Send + Sync {
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
+
+    /// Whether the pages are mapped read-only, as those of a file may be. Such a mapping must be shared: page-locking a
+    /// private read-only mapping has been seen to hang a driver.
+    fn is_mapped_read_only(&self) -> bool {
+        false
+    }
 }

@@ -25,7 +25,7 @@
 //!
 //! # Errors
 //!
-//! [`DeviceError::Lost`](crate::DeviceError::Lost) is final: every later call fails the same way, `begin` hands out no more
+//! [`DeviceError::Lost`] is final: every later call fails the same way, `begin` hands out no more
 //! memory, and dropping the lane still frees everything. Any other error concerns one batch only. No call panics on bad
 //! input or a lost device.
 //!
@@ -39,6 +39,8 @@
 //! *Staged*: workers fill slots. *Direct*: the device reads the source's own memory ([`StableHostMemory`]) through
 //! [`Feed::Direct`], and there is no slot. *Pushed*: an application's frames go through the same slots as staged samples.
 
+#[cfg(feature = "cuda")]
+pub mod cuda;
 mod footprint;
 pub mod host;
 mod info;
@@ -217,8 +219,16 @@ pub trait Lane: Send + 'static {
 
 /// Device memory that holds a batch. Clones are the same memory.
 pub trait Tensor: Clone + std::fmt::Debug + Send + Sync + 'static {
-    /// Whether reading calls into the device, which then happens on the loader's pump thread while there is one.
-    const READS_ON_PUMP: bool;
+    /// Whether only the loader's pump thread may talk to the device, while there is one: so it is on GL.
+    fn needs_pump(&self) -> bool {
+        false
+    }
+
+    /// Waits until the device has written the tensor.
+    ///
+    /// # Errors
+    /// The device's error.
+    fn wait(&self) -> Result<(), DeviceError>;
 
     /// Waits for the device and reads the tensor's elements back, without padding.
     ///

@@ -54,6 +54,16 @@ strategies! {
     MappedRing = "mapped-ring", "a fixed ring of mapped buffers, mapped again on submit: the portable default";
     /// Workers write the buffer that the kernel reads (wgpu).
     DirectMap = "direct-map", "workers write the very buffer that the kernel reads, for unified memory and resizable BAR";
+    /// Copies from ordinary memory (CUDA).
+    Pageable = "pageable", "copies from ordinary memory, which the driver stages itself";
+    /// A new page-locked buffer for each batch (CUDA).
+    PinPerBatch = "pin-per-batch", "page-locks a new buffer for each batch: what pinning per batch costs; allocates per batch";
+    /// A fixed ring of page-locked slots (CUDA): the default there.
+    PinnedRing = "pinned-ring", "a fixed ring of page-locked slots: CUDA's default";
+    /// A fixed ring of write-combined page-locked slots (CUDA).
+    PinnedWriteCombined = "pinned-write-combined", "a fixed ring of page-locked slots that the CPU's caches do not hold";
+    /// The source's own memory, page-locked in place (CUDA).
+    Registered = "registered", "page-locks the source's own memory, and the device gathers the samples: no CPU copy";
     /// A fixed ring in page-locked memory of the host (wgpu on Vulkan).
     SystemRing = "system-ring", "a fixed ring in page-locked memory of the host, also where wgpu's own staging is video memory (Vulkan)";
     /// The source's own memory becomes buffers of the device (wgpu on Vulkan).
@@ -61,11 +71,17 @@ strategies! {
 }
 
 impl Strategy {
+    /// Whether the device reads the source's own memory: no slot, no worker, no copy by the CPU.
+    #[must_use]
+    pub const fn is_direct(self) -> bool {
+        matches!(self, Self::Imported | Self::Registered)
+    }
+
     /// Whether this strategy allocates for every batch, and so is exempt from constant memory: showing that cost is
     /// what it is for.
     #[must_use]
     pub const fn allocates_per_batch(self) -> bool {
-        matches!(self, Self::WriteBuffer | Self::WriteBufferWith | Self::FreshMapped)
+        matches!(self, Self::WriteBuffer | Self::WriteBufferWith | Self::FreshMapped | Self::PinPerBatch)
     }
 }
 

@@ -5,6 +5,8 @@ use std::sync::Arc;
 use half::f16;
 
 use super::outputs::{Output, OutputPool};
+#[cfg(feature = "wgpu")]
+use crate::backend::wgpu::WgpuBackend;
 use crate::backend::{Backend, Tensor};
 use crate::error::DeviceError;
 use crate::preprocess::{DType, Fingerprint, TensorDesc};
@@ -101,6 +103,34 @@ impl<B: Backend> Batch<B> {
         self.epoch
     }
 
+    /// Takes the tensor out of the loader for good; the loader makes another in its place. A [`Feeder`](super::Feeder) has one output
+    /// less from then on.
+    #[must_use]
+    pub fn into_tensor(mut self) -> B::Tensor {
+        let output = self.output.take().expect("a batch holds its output until it is dropped");
+        self.pool.take_out(output)
+    }
+
+    /// Waits until the device has written the tensor. Work queued on the device needs no wait.
+    ///
+    /// # Errors
+    /// The device's error.
+    pub fn wait(&self) -> Result<(), DeviceError> {
+        let tensor = self.tensor().clone();
+        self.on_pump(move || tensor.wait())
+    }
+
+    /// As [`wait`](Self::wait), and gives the thread back until then. (On GL, where one thread may talk to the device, it blocks.)
+    ///
+    /// # Errors
+    /// The device's error.
+    pub async fn ready(&self) -> Result<(), DeviceError> {
+        if self.tensor().needs_pump() {
+            return self.wait();
+        }
+        self.pool.waiter().wait(self.tensor().clone()).await
+    }
+
     /// Waits for the device and reads the tensor back: its elements in native byte order, without padding. For checks and
     /// small results; it stalls the loader.
     ///
@@ -136,12 +166,37 @@ impl<B: Backend> Batch<B> {
 
     /// Calls into the device on the pump's thread, or here if that is gone or not needed.
     fn on_pump<R: Send + 'static>(&self, call: impl Fn() -> R + Clone + Send + 'static) -> R {
-        if B::Tensor::READS_ON_PUMP
+        if self.tensor().needs_pump()
             && let Some(result) = self.pool.call(call.clone())
         {
             return result;
         }
         call()
+    }
+}
+
+#[cfg(feature = "wgpu")]
+impl Batch<WgpuBackend> {
+    /// The buffer that holds the tensor: usages `STORAGE`, `COPY_SRC` and `COPY_DST`, the tensor in its first
+    /// [`byte_len`](TensorDesc::byte_len) bytes, and padding.
+    ///
+    /// `wgpu::Buffer` can be cloned, and the clone outlives the batch: work submitted after the batch is dropped may read a later one.
+    /// [`submit`](Self::submit) and [`into_buffer`](Self::into_buffer) cannot be used wrongly.
+    #[must_use]
+    pub fn buffer(&self) -> &wgpu::Buffer {
+        self.tensor().buffer()
+    }
+
+    /// Submits work that uses the tensor, and gives the tensor back after it.
+    pub fn submit(self, commands: impl IntoIterator<Item = wgpu::CommandBuffer>) -> wgpu::SubmissionIndex {
+        // Dropping `self` afterwards lets the loader queue its next write, which the queue orders behind this.
+        self.tensor().queue().submit(commands)
+    }
+
+    /// Takes the tensor's buffer out of the loader for good, as [`into_tensor`](Self::into_tensor).
+    #[must_use]
+    pub fn into_buffer(self) -> wgpu::Buffer {
+        self.into_tensor().buffer().clone()
     }
 }
 

@@ -16,18 +16,32 @@ pub struct Epoch<'a, B: Backend> {
     loader: &'a mut Loader<B>,
     generation: u64,
     epoch: u64,
+    batches: u64,
     left: u64,
 }
 
 impl<'a, B: Backend> Epoch<'a, B> {
     pub(super) fn new(loader: &'a mut Loader<B>, generation: u64, epoch: u64, batches: u64) -> Self {
-        Self { loader, generation, epoch, left: batches }
+        Self { loader, generation, epoch, batches, left: batches }
     }
 
     /// The batches still to come, errors included.
     #[must_use]
     pub fn remaining(&self) -> u64 {
         self.left
+    }
+
+    /// Ends the epoch early and loses no work: no further batch is begun, and those that are being filled or on their way
+    /// are still delivered. [`remaining`](Self::remaining) says how many.
+    ///
+    /// Dropping the epoch instead returns at once, and gives those batches up.
+    pub fn wind_down(&mut self) {
+        let generation = self.generation;
+        // A lost device or a pump that is gone shows as an error of the next `next`.
+        if let Some(Some(end)) = self.loader.ask(|reply| ToPump::WindDown { generation, reply }) {
+            self.left = end.saturating_sub(self.batches - self.left);
+            self.batches = end;
+        }
     }
 
     /// The next delivery of this epoch, and whether it was there at once.
@@ -47,12 +61,66 @@ impl<'a, B: Backend> Epoch<'a, B> {
         }
     }
 
-    fn deliver(&mut self) -> Result<Batch<B>, LoadError> {
+    /// The next batch, as [`Iterator::next`], and gives the thread back until it is there.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use gpufeed::{Loader, LoaderOptions, SampleLayout, SyntheticSource, backend::host::HostBackend};
+    /// # let source = Arc::new(SyntheticSource::new(SampleLayout::bytes(&[8])?, 100));
+    /// # let mut loader = Loader::new(&HostBackend::new(), source, LoaderOptions::default())?;
+    /// # pollster::block_on(async {
+    /// let mut epoch = loader.epoch(0);
+    /// while let Some(batch) = epoch.next_async().await {
+    ///     println!("{} samples", batch?.len());
+    /// }
+    /// # Ok::<(), gpufeed::LoadError>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub async fn next_async(&mut self) -> Option<Result<Batch<B>, LoadError>> {
+        if self.left == 0 {
+            return None;
+        }
+        if let Err(error) = self.check_leases() {
+            return Some(Err(error));
+        }
+        let start = Instant::now();
+        loop {
+            let at_once = !self.loader.deliveries.is_empty();
+            match self.loader.deliveries.recv_async().await {
+                Ok(delivery) if delivery.generation == self.generation => {
+                    return Some(self.hand_over(delivery, start, at_once));
+                }
+                Ok(stale) => self.loader.outputs.put(stale.output),
+                Err(_) => {
+                    self.left = 0;
+                    return Some(Err(LoadError::Stopped { reason: self.loader.stop_reason() }));
+                }
+            }
+        }
+    }
+
+    fn check_leases(&self) -> Result<(), LoadError> {
         if self.loader.outputs.all_leased() {
             return Err(LoadError::AllTensorsLeased { outputs: self.loader.outputs.size() });
         }
+        Ok(())
+    }
+
+    fn deliver(&mut self) -> Result<Batch<B>, LoadError> {
+        self.check_leases()?;
         let start = Instant::now();
         let (delivery, at_once) = self.receive().inspect_err(|_| self.left = 0)?;
+        self.hand_over(delivery, start, at_once)
+    }
+
+    /// Makes a batch of a delivery of this epoch.
+    fn hand_over(
+        &mut self,
+        delivery: Delivery<B::Tensor>,
+        start: Instant,
+        at_once: bool,
+    ) -> Result<Batch<B>, LoadError> {
         self.left -= 1;
         match delivery.result {
             Ok(Delivered { number, samples }) => {

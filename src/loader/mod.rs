@@ -12,6 +12,7 @@
 mod assembly;
 mod batch;
 mod epoch;
+mod feeder;
 mod metrics;
 mod options;
 mod outputs;
@@ -19,24 +20,27 @@ mod patience;
 mod pump;
 mod sampler;
 mod threads;
+mod waiter;
 mod window;
 mod worker;
 
 pub use batch::Batch;
 pub use epoch::Epoch;
+pub use feeder::{FeedError, Feeder, FeederOptions};
 pub use metrics::{LoaderStats, Percentiles};
 pub use options::{LastBatch, LoaderOptions};
 pub use sampler::{Permutation, Sampler};
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use metrics::Metrics;
 use outputs::{Output, OutputPool};
-use pump::{Delivery, Progress, Pump, ToPump};
+use pump::{Delivery, Direct, Progress, Pump, ToPump};
 use threads::Threads;
 
-use crate::backend::{Backend, Footprint, Lane, LaneSpec, MemoryUse, Strategy};
-use crate::error::{LayoutError, OpenError};
+use crate::backend::{Backend, Footprint, Lane, LaneSpec, MemoryUse, StableHostMemory, Strategy};
+use crate::error::{LayoutError, LoadError, OpenError, Stage, Unsupported};
 use crate::layout::BatchLayout;
 use crate::preprocess::TensorDesc;
 use crate::source::Source;
@@ -74,6 +78,7 @@ impl<B: Backend> Loader<B> {
         }
         let layout = BatchLayout::new(source.layout(), options.batch_size)?;
         let strategy = options.strategy.unwrap_or_else(|| backend.default_strategy());
+        let own = if strategy.is_direct() { Some(own_memory(&*source, strategy)?) } else { None };
         let spec = LaneSpec {
             layout,
             preprocess: options.preprocess.clone(),
@@ -81,19 +86,21 @@ impl<B: Backend> Loader<B> {
             slots: options.slots,
             outputs: options.outputs,
             fingerprints: options.fingerprints,
-            memory: None,
+            memory: own.clone(),
             timing: false,
         };
         let footprint = backend.footprint(&spec)?;
         footprint.within(options.byte_budget)?;
         let mut lane = backend.open_lane(&spec)?;
         let (pump, inbox) = flume::unbounded();
-        let outputs = Arc::new(OutputPool::new(make_outputs(&mut lane, &options)?, pump.clone()));
+        let outputs = Arc::new(OutputPool::new(make_outputs(&mut lane, &options)?, Some(pump.clone())));
         let metrics = Arc::new(Metrics::new());
         let (deliver, deliveries) = flume::unbounded();
         let (jobs, job_queue) = flume::unbounded();
         let mut threads = Threads::new(options.shutdown_timeout);
-        threads.start_workers(options.workers, &source, &job_queue, &pump)?;
+        // The device reads the source by itself, or workers do.
+        let workers = if own.is_some() { 0 } else { options.workers };
+        threads.start_workers(workers, &source, &job_queue, &pump)?;
         let serving = Pump {
             lane,
             layout,
@@ -103,6 +110,11 @@ impl<B: Backend> Loader<B> {
             deliveries: deliver,
             outputs: Arc::clone(&outputs),
             metrics: Arc::clone(&metrics),
+            direct: own.map(|_| Direct {
+                source: Arc::clone(&source),
+                depth: options.slots,
+                offsets: Vec::with_capacity(options.batch_size),
+            }),
             progress: Progress::new(options.slots, options.batch_size),
         };
         threads.start_pump(serving)?;
@@ -180,9 +192,20 @@ impl<B: Backend> Loader<B> {
     /// The memory it holds now and how often it has allocated; `None` if its pump is gone.
     #[must_use]
     pub fn memory(&self) -> Option<MemoryUse> {
-        let (reply, answer) = flume::bounded(1);
-        self.pump.send(ToPump::Memory(reply)).ok()?;
-        answer.recv().ok()
+        self.ask(ToPump::Memory)
+    }
+
+    /// Waits until the device has finished everything that was submitted, delivered or not. For measuring: what uses a
+    /// batch on the device needs no wait.
+    ///
+    /// # Errors
+    /// [`LoadError::Device`] if the device is lost, [`LoadError::Stopped`] if the loader's thread is gone.
+    pub fn wait_idle(&self) -> Result<(), LoadError> {
+        match self.ask(ToPump::Idle) {
+            Some(Ok(())) => Ok(()),
+            Some(Err((batch, source))) => Err(LoadError::Device { batch, stage: Stage::Device, source }),
+            None => Err(LoadError::Stopped { reason: self.stop_reason() }),
+        }
     }
 
     /// What it has done so far, and where the time went.
@@ -194,6 +217,21 @@ impl<B: Backend> Loader<B> {
     /// Starts counting anew.
     pub fn reset_stats(&self) {
         self.metrics.reset();
+    }
+
+    /// Asks the pump and waits for its answer; `None` if it is gone.
+    fn ask<R>(&self, question: impl FnOnce(flume::Sender<R>) -> ToPump) -> Option<R> {
+        let (reply, answer) = flume::bounded(1);
+        self.pump.send(question(reply)).ok()?;
+        loop {
+            match answer.recv_timeout(Duration::from_millis(20)) {
+                Ok(told) => return Some(told),
+                Err(flume::RecvTimeoutError::Disconnected) => return None,
+                // A question that came too late stays in the queue, unanswered.
+                Err(flume::RecvTimeoutError::Timeout) if self.pump.is_disconnected() => return answer.try_recv().ok(),
+                Err(flume::RecvTimeoutError::Timeout) => {}
+            }
+        }
     }
 
     fn stop_reason(&self) -> String {
@@ -211,14 +249,13 @@ impl<B: Backend> Drop for Loader<B> {
 }
 
 fn make_outputs<L: Lane>(lane: &mut L, options: &LoaderOptions) -> Result<Vec<Output<L::Tensor>>, OpenError> {
-    let one = |lane: &mut L| {
-        Ok(Output {
-            tensor: lane.output()?,
-            indices: Vec::with_capacity(options.batch_size),
-            labels: Vec::with_capacity(options.batch_size),
-        })
-    };
-    (0..options.outputs).map(|_| one(lane)).collect()
+    (0..options.outputs).map(|_| Ok(Output::new(lane.output()?, options.batch_size))).collect()
+}
+
+/// The source's own memory, for a strategy that reads it directly.
+fn own_memory(source: &dyn Source, strategy: Strategy) -> Result<Arc<dyn StableHostMemory>, OpenError> {
+    let reason = "the source does not lie in memory that a device may read (see `Source::memory`)".to_owned();
+    source.memory().ok_or(OpenError::Unsupported(Unsupported { strategy, reason }))
 }
 
 #[cfg(test)]

@@ -74,7 +74,7 @@ impl Default for LoaderOptions {
 
 impl LoaderOptions {
     const MOST_THREADS: usize = 1024;
-    const MOST_POOLED: usize = 1 << 16;
+    pub(super) const MOST_POOLED: usize = 1 << 16;
 
     /// Checks what can be checked without a device or a source.
     ///
@@ -87,17 +87,22 @@ impl LoaderOptions {
             ("outputs", self.outputs, Self::MOST_POOLED),
             ("workers", self.workers, Self::MOST_THREADS),
         ];
-        for (option, value, most) in counts {
-            if value == 0 || value > most {
-                let reason = match value {
-                    0 => "must be at least 1".to_owned(),
-                    _ => format!("is {value}, and {most} is the most"),
-                };
-                return Err(OpenError::Option { option, reason });
-            }
-        }
-        Ok(())
+        check_counts(&counts)
     }
+}
+
+/// Checks that each named count is from 1 to its most.
+pub(super) fn check_counts(counts: &[(&'static str, usize, usize)]) -> Result<(), OpenError> {
+    for &(option, value, most) in counts {
+        if value == 0 || value > most {
+            let reason = match value {
+                0 => "must be at least 1".to_owned(),
+                _ => format!("is {value}, and {most} is the most"),
+            };
+            return Err(OpenError::Option { option, reason });
+        }
+    }
+    Ok(())
 }
 
 #[cfg(test)]

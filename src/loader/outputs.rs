@@ -5,6 +5,7 @@ use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
 use super::pump::ToPump;
+use super::waiter::Waiter;
 
 /// A tensor and the host-side lists that travel with it; all are used again.
 #[derive(Debug)]
@@ -14,31 +15,50 @@ pub(super) struct Output<T> {
     pub(super) labels: Vec<i64>,
 }
 
+impl<T> Output<T> {
+    pub(super) fn new(tensor: T, batch_size: usize) -> Self {
+        Self { tensor, indices: Vec::with_capacity(batch_size), labels: Vec::with_capacity(batch_size) }
+    }
+}
+
 /// Tensors that nobody holds, and how many the user does.
 #[derive(Debug)]
 pub(super) struct OutputPool<T> {
     free: Mutex<Vec<Output<T>>>,
     leased: AtomicUsize,
-    size: usize,
+    size: AtomicUsize,
     hungry: AtomicBool,
     closed: AtomicBool,
-    pump: flume::Sender<ToPump>,
+    /// None for a feeder, which has no pump.
+    pump: Option<flume::Sender<ToPump>>,
+    waiter: Waiter,
 }
 
 impl<T> OutputPool<T> {
-    pub(super) fn new(free: Vec<Output<T>>, pump: flume::Sender<ToPump>) -> Self {
+    pub(super) fn new(free: Vec<Output<T>>, pump: Option<flume::Sender<ToPump>>) -> Self {
         Self {
-            size: free.len(),
+            size: AtomicUsize::new(free.len()),
             free: Mutex::new(free),
             leased: AtomicUsize::new(0),
             hungry: AtomicBool::new(false),
             closed: AtomicBool::new(false),
             pump,
+            waiter: Waiter::default(),
         }
     }
 
     pub(super) fn size(&self) -> usize {
-        self.size
+        self.size.load(Ordering::Relaxed)
+    }
+
+    /// One tensor is gone for good.
+    pub(super) fn shrink(&self) {
+        self.size.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// Where asynchronous callers wait.
+    pub(super) fn waiter(&self) -> &Waiter {
+        &self.waiter
     }
 
     /// Takes a free tensor; if there is none, the pump is woken when one comes back.
@@ -66,8 +86,7 @@ impl<T> OutputPool<T> {
         free.push(output);
         drop(free);
         if self.hungry.load(Ordering::SeqCst) && self.hungry.swap(false, Ordering::SeqCst) {
-            // The pump is gone only if the loader is; then nobody is hungry.
-            let _ = self.pump.send(ToPump::Wake);
+            self.tell(ToPump::Wake);
         }
     }
 
@@ -84,7 +103,7 @@ impl<T> OutputPool<T> {
 
     /// Whether the user holds every tensor, so that none can be on its way.
     pub(super) fn all_leased(&self) -> bool {
-        self.leased.load(Ordering::Acquire) >= self.size
+        self.leased.load(Ordering::Acquire) >= self.size()
     }
 
     /// Drops the free tensors, and every other one as it comes back.
@@ -103,7 +122,7 @@ impl<T> OutputPool<T> {
             // The receiver waits below.
             let _ = reply.send(call());
         };
-        self.pump.send(ToPump::Call(Box::new(call))).ok()?;
+        self.pump.as_ref()?.send(ToPump::Call(Box::new(call))).ok()?;
         loop {
             match answer.recv_timeout(Duration::from_millis(20)) {
                 Ok(result) => return Some(result),
@@ -115,6 +134,25 @@ impl<T> OutputPool<T> {
                     }
                 }
             }
+        }
+    }
+
+    /// The user keeps a tensor: its lease ends, and another takes its place.
+    pub(super) fn take_out(&self, output: Output<T>) -> T {
+        let Output { tensor, indices, labels } = output;
+        self.leased.fetch_sub(1, Ordering::Release);
+        if self.pump.is_some() {
+            self.tell(ToPump::Replace { indices, labels });
+        } else {
+            self.shrink();
+        }
+        tensor
+    }
+
+    /// Sends the pump a message. One that is gone needs none.
+    fn tell(&self, message: ToPump) {
+        if let Some(pump) = &self.pump {
+            let _ = pump.send(message);
         }
     }
 

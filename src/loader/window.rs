@@ -38,6 +38,11 @@ impl<F> Window<F> {
         (self.next < self.batches).then_some(self.next)
     }
 
+    /// The number of batches that leave in all: fewer than the epoch has once it was stopped.
+    pub(super) fn end(&self) -> u64 {
+        self.batches
+    }
+
     /// No batch after this will be begun.
     pub(super) fn stop(&mut self) {
         self.batches = self.next;
@@ -46,6 +51,12 @@ impl<F> Window<F> {
     /// Batch [`to_begin`](Self::to_begin) is being filled in `slot`; without a slot it is ready at once.
     pub(super) fn begun(&mut self, slot: Option<usize>, fill: F) {
         self.entries.push_back(Entry { number: self.next, slot, fill, ready: slot.is_none() });
+        self.next += 1;
+    }
+
+    /// Batch [`to_begin`](Self::to_begin) passes without being filled.
+    pub(super) fn pass(&mut self) {
+        debug_assert!(self.entries.is_empty());
         self.next += 1;
     }
 
@@ -111,7 +122,7 @@ mod tests {
         let mut window = Window::new(10, 2);
         window.begun(Some(0), ());
         window.stop();
-        assert_eq!(window.to_begin(), None);
+        assert_eq!((window.to_begin(), window.end()), (None, 1));
         assert!(!window.is_empty());
         window.ready(0);
         assert_eq!(window.take_ready(), Some((0, ())));

@@ -1,8 +1,10 @@
 //! Samples held in memory.
 
 use std::fmt;
+use std::sync::Arc;
 
-use super::{LabelCount, OutOfRange, Source, label_at, one_label_each};
+use super::{HostArena, LabelCount, OutOfRange, Source, label_at, one_label_each};
+use crate::backend::StableHostMemory;
 use crate::error::{LayoutError, SourceError};
 use crate::layout::SampleLayout;
 use crate::staging::SampleWriter;
@@ -19,26 +21,53 @@ use crate::staging::SampleWriter;
 /// # Ok::<(), gpufeed::SourceError>(())
 /// ```
 pub struct MemorySource {
-    bytes: Box<dyn AsRef<[u8]> + Send + Sync>,
+    bytes: Bytes,
     layout: SampleLayout,
     len: u64,
     labels: Option<Vec<i64>>,
 }
 
+/// Who owns the bytes.
+enum Bytes {
+    Any(Box<dyn AsRef<[u8]> + Send + Sync>),
+    Arena(Arc<HostArena>),
+}
+
+impl Bytes {
+    fn get(&self) -> &[u8] {
+        match self {
+            Self::Any(bytes) => (**bytes).as_ref(),
+            Self::Arena(arena) => arena.bytes(),
+        }
+    }
+}
+
 impl MemorySource {
+    /// A source over memory that devices may also read by themselves: what `registered` and `imported` need.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub fn in_arena(arena: Arc<HostArena>, layout: SampleLayout) -> Result<Self, LayoutError> {
+        Self::over(Bytes::Arena(arena), layout)
+    }
+
     /// A source over anything that owns bytes and can be shared: a `Vec<u8>`, an `Arc<[u8]>`, a memory map. The bytes
     /// must not change in length; f32 samples are in native byte order.
     ///
     /// # Errors
     /// [`LayoutError::Length`] where the bytes are empty or not a whole number of samples.
     pub fn new(bytes: impl AsRef<[u8]> + Send + Sync + 'static, layout: SampleLayout) -> Result<Self, LayoutError> {
-        let (got, sample) = (bytes.as_ref().len(), layout.byte_len());
+        Self::over(Bytes::Any(Box::new(bytes)), layout)
+    }
+
+    fn over(bytes: Bytes, layout: SampleLayout) -> Result<Self, LayoutError> {
+        let (got, sample) = (bytes.get().len(), layout.byte_len());
         let samples = got.div_ceil(sample).max(1);
         let expected = samples.saturating_mul(sample);
         if got != expected {
             return Err(LayoutError::Length { what: "the memory of whole samples", got, expected });
         }
-        Ok(Self { bytes: Box::new(bytes), layout, len: samples as u64, labels: None })
+        Ok(Self { bytes, layout, len: samples as u64, labels: None })
     }
 
     /// The same source with one label a sample, in the samples' order.
@@ -55,7 +84,7 @@ impl MemorySource {
     fn sample(&self, index: u64) -> Option<&[u8]> {
         let bytes = self.layout.byte_len();
         let start = usize::try_from(index).ok()?.checked_mul(bytes)?;
-        (*self.bytes).as_ref().get(start..start.checked_add(bytes)?)
+        self.bytes.get().get(start..start.checked_add(bytes)?)
     }
 }
 
@@ -81,6 +110,13 @@ impl Source for MemorySource {
     fn read(&self, index: u64, out: &mut SampleWriter<'_>) -> Result<(), SourceError> {
         let sample = self.sample(index).ok_or(OutOfRange { index, len: self.len })?;
         Ok(out.write(sample)?)
+    }
+
+    fn memory(&self) -> Option<Arc<dyn StableHostMemory>> {
+        match &self.bytes {
+            Bytes::Any(_) => None,
+            Bytes::Arena(arena) => Some(Arc::<HostArena>::clone(arena)),
+        }
     }
 
     fn label(&self, index: u64) -> Option<i64> {

@@ -10,6 +10,7 @@ mod decode;
 mod encoded;
 #[cfg(feature = "images")]
 mod folder;
+mod mapped;
 mod memory;
 mod npy;
 mod open;
@@ -19,6 +20,7 @@ mod synthetic;
 
 use std::sync::Arc;
 
+use crate::backend::StableHostMemory;
 use crate::error::SourceError;
 use crate::layout::SampleLayout;
 use crate::staging::SampleWriter;
@@ -100,6 +102,24 @@ pub trait Source: Send + Sync {
     /// Anything; it reaches the user as [`LoadError::Sample`](crate::LoadError::Sample) with the index.
     fn read(&self, index: u64, out: &mut SampleWriter<'_>) -> Result<(), SourceError>;
 
+    /// The memory that all samples lie in, for strategies that let the device read it by itself; `None` where there is none.
+    fn memory(&self) -> Option<Arc<dyn StableHostMemory>> {
+        None
+    }
+
+    /// The byte offset of sample `index` in [`memory`](Self::memory). Asked only where there is such memory.
+    fn position(&self, index: u64) -> u64 {
+        index.saturating_mul(self.layout().byte_len() as u64)
+    }
+
+    /// Called before each batch that a device reads from [`memory`](Self::memory): checks that it still holds what it did.
+    ///
+    /// # Errors
+    /// Anything; the batch is not sent.
+    fn check(&self) -> Result<(), SourceError> {
+        Ok(())
+    }
+
     /// The label of sample `index`, where there are labels. All samples have one, or none has.
     fn label(&self, index: u64) -> Option<i64> {
         let _ = index;
@@ -118,6 +138,18 @@ impl<S: Source + ?Sized> Source for Arc<S> {
 
     fn read(&self, index: u64, out: &mut SampleWriter<'_>) -> Result<(), SourceError> {
         (**self).read(index, out)
+    }
+
+    fn memory(&self) -> Option<Arc<dyn StableHostMemory>> {
+        (**self).memory()
+    }
+
+    fn position(&self, index: u64) -> u64 {
+        (**self).position(index)
+    }
+
+    fn check(&self) -> Result<(), SourceError> {
+        (**self).check()
     }
 
     fn label(&self, index: u64) -> Option<i64> {

@@ -1,6 +1,8 @@
 //! Samples made up on the spot, for measuring everything else.
 
-use super::{MemorySource, OutOfRange, Source};
+use std::sync::Arc;
+
+use super::{HostArena, MemorySource, OutOfRange, Source};
 use crate::error::{LayoutError, SourceError};
 use crate::layout::SampleLayout;
 use crate::staging::SampleWriter;
@@ -81,9 +83,10 @@ impl Source for SyntheticSource {
 /// [`LayoutError::Length`] for no samples, [`LayoutError::Overflow`] where their bytes do not fit the address space.
 pub fn random_images(layout: SampleLayout, len: usize, seed: u64) -> Result<MemorySource, LayoutError> {
     let bytes = layout.byte_len().checked_mul(len).filter(|&bytes| isize::try_from(bytes).is_ok());
-    let mut memory = vec![0; bytes.ok_or(LayoutError::Overflow { what: "the samples' byte count" })?];
-    fill(&mut memory, layout, seed);
-    MemorySource::new(memory, layout)
+    let overflow = LayoutError::Overflow { what: "the samples' byte count" };
+    let bytes = bytes.ok_or_else(|| overflow.clone())?;
+    let arena = HostArena::new(bytes, |memory| fill(memory, layout, seed)).map_err(|_| overflow)?;
+    MemorySource::in_arena(Arc::new(arena), layout)
 }
 
 /// Fills `memory` with values fit for `layout`.

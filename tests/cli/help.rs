@@ -30,3 +30,8 @@ fn the_help_of_devices_is_as_kept() {
 fn the_help_of_run_is_as_kept() {
     check("help-run.txt", &["run", "--help"]);
 }
+
+#[test]
+fn the_help_of_compare_is_as_kept() {
+    check("help-compare.txt", &["compare", "--help"]);
+}

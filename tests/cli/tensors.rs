@@ -120,6 +120,31 @@ fn an_npy_file_arrives_as_the_formula_says() {
 }
 
 #[test]
+fn jpeg_files_arrive_as_another_decoder_reads_them() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (height, width) = (40, 56);
+    for number in 0..4u8 {
+        let image = image::RgbImage::from_fn(width, height, |x, y| {
+            image::Rgb([(x * 4) as u8, (y * 6) as u8, (x + y) as u8 ^ (number * 37)])
+        });
+        let file = std::fs::File::create(folder.path().join(format!("{number}.jpg"))).expect("a file");
+        let encoder = image::codecs::jpeg::JpegEncoder::new_with_quality(file, 70 + number * 8);
+        image.write_with_encoder(encoder).expect("encoded");
+    }
+    let saved = folder.path().join(".saved");
+    let args = ["run", folder.path().to_str().expect("ASCII"), "--size", "40x56", "--dtype", "u8", "--device", "host"];
+    run(&[&args[..], &["--save", saved.to_str().expect("ASCII")]].concat()).ended_with(0);
+    let tensor = Array::read(&saved.join("batch-000000.npy"));
+    let image_bytes = (height * width * 3) as usize;
+    for (number, ours) in tensor.bytes.chunks_exact(image_bytes).enumerate() {
+        let file = std::fs::File::open(folder.path().join(format!("{number}.jpg"))).expect("the file");
+        let theirs = jpeg_decoder::Decoder::new(std::io::BufReader::new(file)).decode().expect("decoded");
+        let far = ours.iter().zip(&theirs).map(|(a, b)| a.abs_diff(*b)).max();
+        assert!(ours.len() == theirs.len() && far <= Some(2), "image {number}: {far:?} of 255 apart");
+    }
+}
+
+#[test]
 fn raw_pixels_arrive_as_they_are() {
     let data = data::array();
     for device in devices("raw_pixels_arrive_as_they_are") {

@@ -88,6 +88,8 @@ impl TestDevice for HostBackend {
     }
 }
 
+#[cfg(feature = "cuda")]
+pub use cuda_devices::{cuda, cuda_of_an_application};
 #[cfg(feature = "wgpu")]
 pub use wgpu_devices::{
     gl, vulkan, vulkan_in_place, vulkan_of_an_application, vulkan_of_small_bindings,
@@ -166,4 +168,40 @@ mod wgpu_devices {
     }
 
     use gpufeed::wgpu;
+}
+
+#[cfg(feature = "cuda")]
+mod cuda_devices {
+    use gpufeed::OpenError;
+    use gpufeed::backend::cuda::{CudaBackend, CudaTensor, adapters};
+    use gpufeed::cudarc::driver::CudaContext;
+
+    use super::TestDevice;
+
+    pub fn cuda() -> Result<CudaBackend, OpenError> {
+        CudaBackend::open("cuda:0")
+    }
+
+    /// As an application does it: with its own context.
+    pub fn cuda_of_an_application() -> Result<CudaBackend, OpenError> {
+        if adapters().is_empty() {
+            return cuda();
+        }
+        CudaBackend::from_context(CudaContext::new(0).expect("the device opens"))
+    }
+
+    impl TestDevice for CudaBackend {
+        /// A real loss would end the context of every other test in this process.
+        fn lose(&self) {
+            CudaBackend::lose(self, "the test loses it");
+        }
+
+        /// An output whose use on a stream never ends is refused.
+        fn spoil(&self, output: &CudaTensor) -> bool {
+            let stream = self.context().new_stream().expect("a stream");
+            #[allow(clippy::mem_forget)] // The use that never ends.
+            std::mem::forget(output.on_stream(&stream).expect("the tensor can be used"));
+            true
+        }
+    }
 }

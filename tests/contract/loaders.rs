@@ -187,6 +187,24 @@ pub fn holding_every_tensor_is_an_error_not_a_hang<B: TestDevice>(backend: &B, s
     assert_eq!(epoch.next().expect("it goes on").expect("no error").number(), 2);
 }
 
+pub fn batches_can_be_awaited<B: TestDevice>(backend: &B, strategy: Strategy) {
+    let source = pattern(SampleLayout::bytes(&[100]).expect("valid"), 80);
+    let options = LoaderOptions { batch_size: 8, ..options(strategy) };
+    let mut loader = Loader::new(backend, source.clone(), options).expect("the loader opens");
+    pollster::block_on(async {
+        let mut epoch = loader.epoch(0);
+        let mut number = 0;
+        while let Some(batch) = epoch.next_async().await {
+            let batch = batch.expect("no error");
+            batch.ready().await.expect("the device is there");
+            assert_eq!(batch.number(), number);
+            assert_eq!(batch.read().expect("readable"), batch_bytes(&*source, &batch));
+            number += 1;
+        }
+        assert_eq!(number, 10);
+    });
+}
+
 pub fn a_large_batch_is_split_or_refused_before_anything_is_allocated<B: TestDevice>(backend: &B, strategy: Strategy) {
     // Larger than the 128 MiB that software drivers bind: 157 MB of f32.
     if matches!(strategy, Strategy::MappedRing | Strategy::Memcpy) {

@@ -8,6 +8,7 @@ mod device;
 #[cfg(feature = "wgpu")]
 mod direct;
 mod faults;
+mod feeders;
 mod lanes;
 mod loaders;
 
@@ -16,7 +17,7 @@ macro_rules! contract {
     ($name:ident, $open:expr, $strategy:ident) => {
         mod $name {
             use crate::device::run;
-            use crate::{faults, lanes, loaders};
+            use crate::{faults, feeders, lanes, loaders};
             use gpufeed::Strategy;
 
             contract!(@tests $open, $strategy;
@@ -28,8 +29,11 @@ macro_rules! contract {
                     fingerprints_are_those_of_the_delivered_bytes, batches_do_not_depend_on_workers_or_slots,
                     a_batch_outlives_its_loader, a_batch_may_be_dropped_on_another_thread,
                     a_forgotten_batch_costs_its_tensor_only, holding_every_tensor_is_an_error_not_a_hang,
-                    a_large_batch_is_split_or_refused_before_anything_is_allocated,
+                    batches_can_be_awaited, a_large_batch_is_split_or_refused_before_anything_is_allocated,
                     memory_is_constant_over_a_hundred_epochs;
+                feeders: frames_become_batches_in_the_order_they_are_pushed, frames_are_normalised,
+                    frames_that_do_not_fit_are_named_and_nothing_is_lost, frames_can_be_awaited,
+                    a_device_lost_between_frames_is_an_error;
                 faults: a_source_that_fails_is_named_and_the_next_batch_arrives,
                     a_panic_and_a_short_sample_are_errors, dropping_at_any_moment_returns,
                     a_device_lost_while_slots_are_filled_is_an_error, a_strategy_of_another_backend_says_why;
@@ -99,4 +103,13 @@ mod gl {
     contract!(staging_belt, crate::device::gl, StagingBelt);
     contract!(fresh_mapped, crate::device::gl, FreshMapped);
     contract!(mapped_ring, crate::device::gl, MappedRing);
+}
+
+#[cfg(feature = "cuda")]
+mod cuda {
+    contract!(pageable, crate::device::cuda, Pageable);
+    contract!(pin_per_batch, crate::device::cuda, PinPerBatch);
+    contract!(pinned_ring, crate::device::cuda, PinnedRing);
+    contract!(pinned_write_combined, crate::device::cuda, PinnedWriteCombined);
+    contract!(pinned_ring_in_an_applications_context, crate::device::cuda_of_an_application, PinnedRing);
 }

@@ -1,9 +1,10 @@
-//! The project's own commands: `cargo xtask test`, `validate`, `lint`, `help`.
+//! The project's own commands: `cargo xtask test`, `validate`, `lint`, `ptx`, `help`.
 
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
 mod drivers;
 mod lint;
+mod ptx;
 mod suite;
 
 use std::env;
@@ -18,6 +19,8 @@ usage: cargo xtask COMMAND
                                  tests, then `validate`; ARGS go to `cargo test`
   validate                       runs the GPU tests under the Vulkan validation layers; any message is a failure
   lint                           rustfmt, clippy for each set of features, and the documentation; warnings are failures
+  ptx                            translates shaders/*.cu to the PTX beside them, with the NVRTC 12.0 to 12.4 that the variable
+                                 NVRTC names
   help                           prints this
 ";
 
@@ -27,6 +30,7 @@ enum Task {
     Test { install: bool, args: Vec<String> },
     Validate,
     Lint,
+    Ptx,
     Help,
 }
 
@@ -37,6 +41,7 @@ fn parse(args: &[String]) -> Result<Task, String> {
         "test" => return parse_test(rest),
         "validate" => Task::Validate,
         "lint" => Task::Lint,
+        "ptx" => Task::Ptx,
         "help" | "--help" | "-h" => Task::Help,
         other => return Err(format!("unknown command `{other}`")),
     };
@@ -88,6 +93,7 @@ fn main() -> ExitCode {
         Ok(Task::Test { install, args }) => suite::test(install, &args),
         Ok(Task::Validate) => suite::validate(),
         Ok(Task::Lint) => lint::lint(),
+        Ok(Task::Ptx) => ptx::ptx(&root()),
         Ok(Task::Help) => {
             print!("{USAGE}");
             true
@@ -118,6 +124,7 @@ mod tests {
     #[test]
     fn unknown_commands_and_arguments_are_refused_by_name() {
         assert_eq!(parsed("lint"), Ok(Task::Lint));
+        assert_eq!(parsed("ptx"), Ok(Task::Ptx));
         assert_eq!(parsed("validate"), Ok(Task::Validate));
         for (line, name) in [("tset", "tset"), ("test --lib", "--lib"), ("lint --fix", "--fix"), ("", "no command")] {
             assert!(parsed(line).is_err_and(|problem| problem.contains(name)), "{line}");

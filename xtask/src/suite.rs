@@ -21,6 +21,7 @@ pub fn test(install: bool, args: &[String]) -> bool {
     let mut command = cargo(&["test", "--workspace", "--no-fail-fast"]);
     command.args(args);
     let (passed, seen) = run(&mut command, "tests");
+    let examples = examples();
     let valid = if drivers::layers_installed() {
         validate()
     } else {
@@ -34,8 +35,23 @@ pub fn test(install: bool, args: &[String]) -> bool {
     if !valid {
         println!("the validation pass failed");
     }
+    if !examples {
+        println!("an example failed");
+    }
     println!("{} passed, {} failed, {} skipped", seen.totals.passed, seen.totals.failed, seen.skips.len());
-    passed && valid
+    passed && examples && valid
+}
+
+/// Runs every program in `examples/`, in order.
+fn examples() -> bool {
+    let files = fs::read_dir(root().join("examples")).into_iter().flatten().flatten();
+    let names: BTreeSet<String> =
+        files.filter_map(|file| file.file_name().to_str()?.strip_suffix(".rs").map(str::to_owned)).collect();
+    names.iter().fold(true, |all, name| {
+        let mut command = cargo(&["run", "--quiet", "--example", name]);
+        println!("{}", shown(&command));
+        command.status().is_ok_and(|status| status.success()) && all
+    })
 }
 
 /// Runs the GPU tests under the Vulkan validation layers. Any validation error is a failure.

@@ -41,15 +41,10 @@ impl Queue {
         Self { kernel, layout, faults, state: Mutex::new(state) }
     }
 
-    /// Queues a submission. Without a delay it is done at once.
+    /// Queues a submission.
     pub(super) fn push(&self, submission: Submission) {
         submission.tensor.expect();
-        let mut state = self.lock();
-        if state.waiting.is_empty() && self.faults.delay().is_zero() {
-            self.execute(&mut state, submission);
-        } else {
-            state.waiting.push_back(submission);
-        }
+        self.lock().waiting.push_back(submission);
     }
 
     /// Does what is due, waiting for the first submissions as told.

@@ -46,7 +46,7 @@ impl HostTensor {
     /// # Errors
     /// [`DeviceError::Lost`] if the device was lost before they were.
     pub fn with<R>(&self, desc: &TensorDesc, look: impl FnOnce(&[u8]) -> R) -> Result<R, DeviceError> {
-        let state = self.wait()?;
+        let state = self.written()?;
         Ok(look(&bytemuck::cast_slice(&state.words)[..desc.byte_len()]))
     }
 
@@ -80,7 +80,7 @@ impl HostTensor {
         self.shared.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    fn wait(&self) -> Result<MutexGuard<'_, State>, DeviceError> {
+    fn written(&self) -> Result<MutexGuard<'_, State>, DeviceError> {
         let mut state = self.lock();
         while state.pending {
             drop(state);
@@ -96,14 +96,16 @@ impl HostTensor {
 }
 
 impl Tensor for HostTensor {
-    const READS_ON_PUMP: bool = false;
+    fn wait(&self) -> Result<(), DeviceError> {
+        self.written().map(drop)
+    }
 
     fn read(&self, desc: &TensorDesc) -> Result<Vec<u8>, DeviceError> {
         self.with(desc, <[u8]>::to_vec)
     }
 
     fn fingerprints(&self, samples: usize) -> Result<Option<Vec<Fingerprint>>, DeviceError> {
-        let state = self.wait()?;
+        let state = self.written()?;
         Ok(state.fingerprints.as_ref().map(|all| all[..samples.min(all.len())].to_vec()))
     }
 }

@@ -40,6 +40,7 @@ impl WgpuLane {
                 self.next_id += 1;
                 let frees = self.staging.frees_on_submit();
                 self.slots[slot].stage = if frees { Stage::Free } else { Stage::InFlight };
+                *output.submission() = Some(index.clone());
                 self.in_flight.push_back(InFlight { id, slot: (!frees).then_some(slot), index });
                 Ok(id)
             }

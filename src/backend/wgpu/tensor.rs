@@ -1,11 +1,11 @@
 //! Tensors in device buffers.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::device::WgpuBackend;
 use super::kernel::{Bindings, GatherOutput, fingerprint_bytes};
-use crate::backend::Tensor;
+use crate::backend::{Api, Tensor};
 use crate::error::DeviceError;
 use crate::preprocess::{Fingerprint, TensorDesc};
 
@@ -20,6 +20,8 @@ struct Inner {
     fingerprints: Option<wgpu::Buffer>,
     /// One for each buffer that kernels may read: the lane's own, or every slot.
     bindings: Vec<Bindings>,
+    /// What writes it, or wrote it last.
+    submission: Mutex<Option<wgpu::SubmissionIndex>>,
     /// Of a lane whose kernels gather.
     gather: Option<GatherOutput>,
 }
@@ -32,7 +34,7 @@ impl WgpuTensor {
         bindings: Vec<Bindings>,
         gather: Option<GatherOutput>,
     ) -> Self {
-        Self(Arc::new(Inner { backend, buffer, fingerprints, bindings, gather }))
+        Self(Arc::new(Inner { backend, buffer, fingerprints, bindings, gather, submission: Mutex::new(None) }))
     }
 
     /// The buffer, with usages `STORAGE`, `COPY_SRC` and `COPY_DST`. Its first [`TensorDesc::byte_len`] bytes are the tensor; the rest
@@ -40,6 +42,14 @@ impl WgpuTensor {
     #[must_use]
     pub fn buffer(&self) -> &wgpu::Buffer {
         &self.0.buffer
+    }
+
+    pub(crate) fn queue(&self) -> &wgpu::Queue {
+        self.0.backend.queue()
+    }
+
+    pub(super) fn submission(&self) -> MutexGuard<'_, Option<wgpu::SubmissionIndex>> {
+        self.0.submission.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The bindings that read what came from this slot.
@@ -83,7 +93,17 @@ impl WgpuTensor {
 }
 
 impl Tensor for WgpuTensor {
-    const READS_ON_PUMP: bool = true;
+    fn needs_pump(&self) -> bool {
+        self.0.backend.api() == Api::Gl
+    }
+
+    fn wait(&self) -> Result<(), DeviceError> {
+        let submission = self.submission().clone();
+        match submission {
+            Some(submission) => self.0.backend.wait_for(&submission),
+            None => Ok(()),
+        }
+    }
 
     fn read(&self, desc: &TensorDesc) -> Result<Vec<u8>, DeviceError> {
         self.read_back(&self.0.buffer, desc.byte_len())

@@ -9,6 +9,9 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use gpufeed::source::{Fit, FolderOptions, OpenOptions, open_path};
 use gpufeed::{FloatType, Normalize, Preprocess, SampleLayout, Source, Strategy, TensorLayout};
 
+use serde::{Deserialize, Serialize};
+
+use crate::compare::CompareArgs;
 use crate::devices::DevicesArgs;
 use crate::run::RunArgs;
 use crate::units::{self, HxW};
@@ -27,10 +30,15 @@ pub enum Command {
     Devices(DevicesArgs),
     /// Load samples onto a device, and tell how fast it went and where the time went
     Run(Box<RunArgs>),
+    /// Compare staging strategies: which feeds each device fastest, by how much, and why, from verified bytes
+    Compare(Box<CompareArgs>),
+    /// One device's part of a comparison: what to do comes on standard input
+    #[command(hide = true)]
+    CompareDevice,
 }
 
 /// What a folder's images become.
-#[derive(Clone, Debug, Default, Args)]
+#[derive(Clone, Debug, Default, PartialEq, Args, Serialize, Deserialize)]
 #[command(next_help_heading = "Images of a folder")]
 pub struct DataArgs {
     /// Height and width of a sample [default: 224x224]
@@ -44,7 +52,7 @@ pub struct DataArgs {
     pub channels: Option<usize>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 pub enum FitArg {
     /// The whole image, whatever its proportions
     Stretch,
@@ -105,7 +113,7 @@ impl DataArgs {
     }
 
     /// The options that were given, as they are spelled.
-    fn given(&self) -> Vec<&'static str> {
+    pub fn given(&self) -> Vec<&'static str> {
         let all =
             [("--size", self.size.is_some()), ("--fit", self.fit.is_some()), ("--channels", self.channels.is_some())];
         all.into_iter().filter(|(_, given)| *given).map(|(name, _)| name).collect()
@@ -185,7 +193,7 @@ impl FeedArgs {
 }
 
 /// `--mean is`, `--mean and --std are`.
-fn options_are(names: &[&str]) -> String {
+pub fn options_are(names: &[&str]) -> String {
     format!("{} {}", names.join(" and "), if names.len() == 1 { "is" } else { "are" })
 }
 

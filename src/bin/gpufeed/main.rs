@@ -1,6 +1,7 @@
 //! The `gpufeed` command.
 
 mod args;
+mod compare;
 mod devices;
 mod fallback;
 mod interrupt;
@@ -33,6 +34,8 @@ fn dispatch(command: Command) -> Result<ExitCode> {
     match command {
         Command::Devices(args) => devices::devices(&args),
         Command::Run(args) => run::run(&args),
+        Command::Compare(args) => compare::compare(&args),
+        Command::CompareDevice => compare::compare_device(),
     }
 }
 

@@ -71,3 +71,24 @@ pub fn table(header: &[&str], others: CellAlignment, rows: impl IntoIterator<Ite
     }
     table.trim_fmt()
 }
+
+/// Text wrapped to the width of the tables, indented, with what follows its first line indented further.
+pub fn paragraph(indent: usize, text: &str) -> String {
+    let mut lines = vec![" ".repeat(indent)];
+    let mut empty = true;
+    for word in text.split_whitespace() {
+        let last = lines.last().map_or(0, |line| line.chars().count());
+        if !empty && last + 1 + word.chars().count() > usize::from(WIDTH) {
+            lines.push(" ".repeat(indent + 2));
+            empty = true;
+        }
+        if let Some(line) = lines.last_mut() {
+            if !empty {
+                line.push(' ');
+            }
+            line.push_str(word);
+            empty = false;
+        }
+    }
+    lines.join("\n")
+}

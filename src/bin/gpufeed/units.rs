@@ -1,7 +1,7 @@
 //! Sizes and quantities, read and written as people do.
 
 /// Height and width of an image.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct HxW {
     pub height: usize,
     pub width: usize,

@@ -7,11 +7,14 @@ mod write;
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
 
 pub use self::error::NpyError;
 use self::header::{Element, Header};
 pub use self::write::{NpyType, write_npy};
+use super::mapped::MappedFile;
 use super::{OutOfRange, Source, label_at, one_label_each};
+use crate::backend::StableHostMemory;
 use crate::error::{LayoutError, SourceError};
 use crate::layout::SampleLayout;
 use crate::staging::SampleWriter;
@@ -37,6 +40,8 @@ pub struct NpySource {
     layout: SampleLayout,
     len: u64,
     labels: Option<Vec<i64>>,
+    /// Mapped when a strategy first asks for it.
+    mapped: OnceLock<Option<Arc<MappedFile>>>,
 }
 
 impl NpySource {
@@ -51,7 +56,15 @@ impl NpySource {
             return Err(NpyError::HostEndian { path: path.into() });
         }
         let layout = sample_layout(&header).map_err(|source| NpyError::Layout { path: path.into(), source })?;
-        Ok(Self { path: path.into(), file, offset: header.offset, layout, len: header.shape[0], labels: None })
+        Ok(Self {
+            path: path.into(),
+            file,
+            offset: header.offset,
+            layout,
+            len: header.shape[0],
+            labels: None,
+            mapped: OnceLock::new(),
+        })
     }
 
     /// The same source with labels from another `.npy` file: one dimension with one element a sample, of little-endian
@@ -92,6 +105,31 @@ impl Source for NpySource {
         let offset = self.offset + index * bytes as u64;
         out.read_file(&self.file, offset, bytes)
             .map_err(|source| NpyError::Read { path: self.path.clone(), index, source }.into())
+    }
+
+    /// The whole file, mapped shared and read-only. Only devices read the mapping; [`read`](Self::read) does not.
+    fn memory(&self) -> Option<Arc<dyn StableHostMemory>> {
+        let map = || {
+            let mapped = MappedFile::new(&self.file);
+            mapped
+                .map(Arc::new)
+                .inspect_err(|error| log::error!("{} cannot be mapped: {error}", self.path.display()))
+                .ok()
+        };
+        self.mapped.get_or_init(map).clone().map(|mapped| mapped as Arc<dyn StableHostMemory>)
+    }
+
+    fn position(&self, index: u64) -> u64 {
+        self.offset + index * self.layout.byte_len() as u64
+    }
+
+    fn check(&self) -> Result<(), SourceError> {
+        match self.mapped.get() {
+            Some(Some(mapped)) => {
+                mapped.unchanged(&self.file).map_err(|source| NpyError::Io { path: self.path.clone(), source }.into())
+            }
+            _ => Ok(()),
+        }
     }
 
     fn label(&self, index: u64) -> Option<i64> {

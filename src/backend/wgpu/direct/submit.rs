@@ -31,6 +31,7 @@ impl WgpuLane {
         self.next_id += 1;
         let index = backend.scope(|| self.record_direct(id, slot, samples, output))??;
         self.slots[slot].stage = Stage::InFlight;
+        *output.submission() = Some(index.clone());
         self.in_flight.push_back(InFlight { id, slot: Some(slot), index });
         Ok(id)
     }

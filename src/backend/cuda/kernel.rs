@@ -1,0 +1,167 @@
+//! The kernels of one lane.
+
+use std::sync::Arc;
+
+use cudarc::driver::{CudaContext, CudaStream, DriverError};
+
+use super::driver::{Affine, Copied, DeviceMemory, Direct, Gathered, Module, Normalized, Samples, Shape, Sums};
+use crate::backend::LaneSpec;
+use crate::preprocess::{FloatType, Normalize, Preprocess, TensorLayout};
+
+const NORMALIZE: &str = include_str!("../../../shaders/normalize.ptx");
+const GATHER: &str = include_str!("../../../shaders/gather.ptx");
+const FINGERPRINT: &str = include_str!("../../../shaders/fingerprint.ptx");
+
+/// The modules of a device, translated by its driver.
+#[derive(Debug)]
+pub(super) struct Modules {
+    normalize: Arc<Module>,
+    gather: Arc<Module>,
+    fingerprint: Arc<Module>,
+}
+
+impl Modules {
+    pub(super) fn load(context: &Arc<CudaContext>) -> Result<Self, DriverError> {
+        Ok(Self {
+            normalize: Module::load(context, NORMALIZE)?,
+            gather: Module::load(context, GATHER)?,
+            fingerprint: Module::load(context, FINGERPRINT)?,
+        })
+    }
+
+    /// The kernel that only copies.
+    pub(super) fn copy(&self) -> Result<Copied, DriverError> {
+        Copied::new(&self.fingerprint)
+    }
+}
+
+/// What runs for each batch of a lane.
+#[derive(Debug)]
+pub(super) struct Kernels {
+    normalized: Option<Normalized>,
+    gathered: Option<Gathered>,
+    sums: Option<Sums>,
+}
+
+impl Kernels {
+    pub(super) fn new(modules: &Modules, spec: &LaneSpec) -> Result<Self, DriverError> {
+        let sample_bytes = spec.layout.sample().byte_len();
+        let plan = match &spec.preprocess {
+            Preprocess::Raw => None,
+            Preprocess::Normalize(normalize) => shape(spec, normalize).map(|shape| (shape, affine(normalize))),
+        };
+        let normalized = plan.map(|(shape, affine)| Normalized::new(&modules.normalize, shape, affine));
+        let gathered = plan.map(|(shape, affine)| Gathered::new(&modules.gather, shape, affine));
+        let sums = spec.fingerprints.then(|| Sums::new(&modules.fingerprint, sample_bytes));
+        Ok(Self { normalized: normalized.transpose()?, gathered: gathered.transpose()?, sums: sums.transpose()? })
+    }
+
+    /// Whether there is anything to normalise.
+    pub(super) fn normalizes(&self) -> bool {
+        self.normalized.is_some()
+    }
+
+    /// Queues what turns `samples` samples in `from` into the tensor; where there is nothing to normalise `from` is the tensor.
+    pub(super) fn launch(
+        &self,
+        stream: &CudaStream,
+        from: &DeviceMemory,
+        to: &DeviceMemory,
+        sums: Option<&DeviceMemory>,
+        samples: usize,
+    ) -> Result<(), DriverError> {
+        if let Some(normalized) = &self.normalized {
+            normalized.launch(stream, from, to, samples)?;
+        }
+        match (&self.sums, sums) {
+            (Some(kernel), Some(sums)) => kernel.launch(stream, &Samples::Following(from), samples, sums),
+            _ => Ok(()),
+        }
+    }
+
+    /// Queues what gathers and normalises the samples at `offsets`, which `on_device` holds too.
+    pub(super) fn gather(
+        &self,
+        stream: &CudaStream,
+        direct: &Direct,
+        offsets: &[u64],
+        on_device: &DeviceMemory,
+        to: &DeviceMemory,
+        sums: Option<&DeviceMemory>,
+    ) -> Result<(), DriverError> {
+        if let Some(gathered) = &self.gathered {
+            gathered.launch(stream, direct.memory(), offsets, on_device, to)?;
+        }
+        match (&self.sums, sums) {
+            (Some(kernel), Some(sums)) => {
+                let from = Samples::Scattered(direct.memory(), offsets, on_device);
+                kernel.launch(stream, &from, offsets.len(), sums)
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// `None` for samples that are no images, which the preprocessing has refused before.
+fn shape(spec: &LaneSpec, normalize: &Normalize) -> Option<Shape> {
+    let image = spec.layout.sample().as_image()?;
+    Some(Shape {
+        channels: u32::try_from(image.channels()).ok()?,
+        plane: u32::try_from(image.plane()).ok()?,
+        planar: normalize.layout == TensorLayout::Nchw,
+        half: normalize.dtype == FloatType::F16,
+    })
+}
+
+#[allow(clippy::cast_possible_truncation)] // Rounded once, as the error bound says.
+fn affine(normalize: &Normalize) -> Affine {
+    let mut affine = Affine::default();
+    for channel in 0..normalize.mean.len().min(4) {
+        affine.scale[channel] = normalize.scale(channel) as f32;
+        affine.bias[channel] = normalize.bias(channel) as f32;
+    }
+    affine
+}
+
+/// Bytes of a batch's fingerprints.
+pub(super) fn fingerprint_bytes(samples: usize) -> usize {
+    samples.saturating_mul(8)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ALL: [(&str, &str, &str); 3] = [
+        ("normalize", NORMALIZE, include_str!("../../../shaders/normalize.cu")),
+        ("gather", GATHER, include_str!("../../../shaders/gather.cu")),
+        ("fingerprint", FINGERPRINT, include_str!("../../../shaders/fingerprint.cu")),
+    ];
+
+    /// FNV-1a, as `cargo xtask ptx` writes it.
+    fn hash(text: &str) -> u64 {
+        let bytes = text.bytes().filter(|&byte| byte != b'\r');
+        bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+    }
+
+    #[test]
+    fn the_ptx_was_generated_from_the_cuda_source_beside_it() {
+        for (name, ptx, source) in ALL {
+            let first = ptx.lines().next().unwrap_or_default();
+            let wanted = format!("// Generated by `cargo xtask ptx` from {name}.cu, FNV-1a {:016x}.", hash(source));
+            assert_eq!(first, wanted, "run `cargo xtask ptx`");
+        }
+    }
+
+    #[test]
+    fn the_ptx_is_old_enough_for_every_supported_driver() {
+        for (name, ptx, _) in ALL {
+            let told =
+                |key: &str| ptx.lines().find_map(|line| line.strip_prefix(key)).map(str::trim).unwrap_or_default();
+            let version: Vec<u32> = told(".version").split('.').map(|part| part.parse().expect("a number")).collect();
+            assert!(version.as_slice() <= &[8, 4][..], "{name}: .version {version:?} needs a newer driver");
+            let target: u32 = told(".target sm_").parse().expect("a plain architecture");
+            assert!(target <= 75, "{name}: .target sm_{target} leaves older cards out");
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! Making a lane: all of its memory, streams, events and kernels.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use cudarc::driver::DriverError;
+
+use super::device::CudaBackend;
+use super::driver::{self, DeviceMemory, Direct, Event, Registration};
+use super::feed::{device_buffers, device_bytes};
+use super::health::is_sticky;
+use super::kernel::Kernels;
+use super::lane::{Buffer, CudaLane, Slot, Stage};
+use super::locks::LockBudget;
+use super::staging::Slots;
+use crate::backend::{Footprint, LaneSpec, StableHostMemory, Strategy};
+use crate::error::DeviceError;
+
+impl CudaLane {
+    pub(super) fn new(backend: &CudaBackend, spec: &LaneSpec, footprint: Footprint) -> Result<Self, DeviceError> {
+        let (context, lost) = (backend.context(), backend.lost());
+        let failed = |error| lost.error("making a lane", error);
+        let (upload, compute) = (context.new_stream().map_err(failed)?, context.new_stream().map_err(failed)?);
+        let count = if spec.strategy == Strategy::Registered { 0 } else { spec.slots };
+        let mut memory_of_slots = Slots::new(context, lost, spec.strategy, spec.layout.slot_bytes(), count);
+        let slots = make_slots(backend, &mut memory_of_slots)?;
+        let direct = match (spec.strategy, &spec.memory) {
+            (Strategy::Registered, Some(memory)) => {
+                let streams = vec![Arc::clone(&upload), Arc::clone(&compute)];
+                Some(Direct::new(register(backend, memory)?, streams, spec.layout.batch_size()))
+            }
+            _ => None,
+        };
+        let buffers = make_buffers(backend, spec)?;
+        let in_flight = spec.slots + spec.outputs;
+        Ok(Self {
+            slots,
+            direct,
+            allocations: buffers.len() as u64,
+            buffers,
+            in_flight: VecDeque::with_capacity(in_flight),
+            kernels: Kernels::new(backend.modules(), spec).map_err(failed)?,
+            upload,
+            compute,
+            memory_of_slots,
+            uploaded: Event::new(context).map_err(failed)?,
+            spare: Vec::with_capacity(in_flight),
+            next_buffer: 0,
+            offsets: Vec::with_capacity(spec.layout.batch_size()),
+            finished: Vec::with_capacity(in_flight),
+            next_id: 0,
+            held: Footprint { outputs: 0, ..footprint },
+            spec: spec.clone(),
+            backend: backend.clone(),
+        })
+    }
+}
+
+fn make_slots(backend: &CudaBackend, memory: &mut Slots) -> Result<Vec<Slot>, DeviceError> {
+    let slot = |memory| {
+        Ok(Slot { state: Arc::default(), event: Some(Event::new(backend.context())?), stage: Stage::Free(memory) })
+    };
+    let slots = memory.make_all()?.into_iter().map(slot).collect::<Result<_, DriverError>>();
+    slots.map_err(|error| backend.lost().error("making a slot", error))
+}
+
+fn make_buffers(backend: &CudaBackend, spec: &LaneSpec) -> Result<Vec<Buffer>, DeviceError> {
+    let (context, bytes) = (backend.context(), device_bytes(spec, backend.gather()));
+    let size = usize::try_from(bytes).unwrap_or(usize::MAX);
+    let buffer = |_| Ok(Buffer { memory: DeviceMemory::new(context, size)?, read: Event::new(context)? });
+    let buffers = (0..device_buffers(spec)).map(buffer).collect::<Result<_, DriverError>>();
+    buffers.map_err(|error| backend.lost().allocation("a batch on the device", bytes, error))
+}
+
+/// Page-locks a source's memory, or says what stands in the way.
+fn register(backend: &CudaBackend, memory: &Arc<dyn StableHostMemory>) -> Result<Registration, DeviceError> {
+    let (budget, bytes) = (LockBudget::read(), memory.len() as u64);
+    budget.allows(bytes)?;
+    Registration::new(backend.context(), memory).map_err(|error| {
+        if is_sticky(error) {
+            return backend.lost().error("page-locking the source's memory", error);
+        }
+        let cause = format!(
+            "the source's memory was refused ({}); `pinned-ring` needs no more than its slots",
+            driver::words(error)
+        );
+        budget.error(bytes, &cause)
+    })
+}

@@ -1,0 +1,205 @@
+//! Sending a batch: the copy on one stream, the kernels on the other.
+
+use std::sync::Arc;
+
+use cudarc::driver::{CudaStream, DriverError};
+
+use super::driver::{self, Event, Memory};
+use super::feed::reads_host;
+use super::lane::{CudaLane, InFlight, Stage};
+use super::tensor::CudaTensor;
+use crate::backend::SubmissionId;
+use crate::error::DeviceError;
+use crate::preprocess::Preprocess;
+use crate::staging::Filled;
+
+impl CudaLane {
+    /// Takes the memory of a filled slot, if it holds all that is to be sent.
+    fn take(&mut self, filled: &Filled, samples: usize) -> Result<Memory, DeviceError> {
+        let slot = &mut self.slots[filled.slot()];
+        let memory = match std::mem::replace(&mut slot.stage, Stage::Moving) {
+            Stage::Filling(lent) => lent.filled(filled),
+            other => {
+                slot.stage = other;
+                return Err(DeviceError::Refused { message: format!("slot {} was not being filled", filled.slot()) });
+            }
+        };
+        let needed = self.spec.layout.payload(samples);
+        let checked = self.backend.lost().check().and_then(|()| self.check_samples(samples));
+        let checked = checked.and_then(|()| match filled.bytes() {
+            bytes if bytes < needed => Err(DeviceError::Refused {
+                message: format!("{bytes} bytes are filled and {samples} samples need {needed}"),
+            }),
+            _ => Ok(()),
+        });
+        match checked {
+            Ok(()) => Ok(memory),
+            Err(error) => {
+                self.free(filled.slot(), memory);
+                Err(error)
+            }
+        }
+    }
+
+    /// Makes a slot free again. Memory that was made for one batch ends here.
+    pub(super) fn free(&mut self, slot: usize, memory: Memory) {
+        let keep = !self.memory_of_slots.is_fresh();
+        self.slots[slot].stage = Stage::Free(keep.then_some(memory));
+    }
+
+    pub(super) fn submit_staged(
+        &mut self,
+        filled: &Filled,
+        samples: usize,
+        output: &CudaTensor,
+    ) -> Result<SubmissionId, DeviceError> {
+        let slot = filled.slot();
+        let memory = self.take(filled, samples)?;
+        let (target, event) = match self.target(output).and_then(|target| Ok((target, self.slot_event(slot)?))) {
+            Ok(ready) => ready,
+            Err(error) => {
+                self.free(slot, memory);
+                return Err(error);
+            }
+        };
+        let to = target.map_or(output.memory(), |buffer| &self.buffers[buffer].memory);
+        let bytes = self.spec.layout.copy_bytes(samples).min(to.bytes());
+        let copying = match driver::upload(&self.upload, memory, event, to, bytes) {
+            Ok(copying) => copying,
+            Err(not_copied) => {
+                self.slots[slot].event = Some(not_copied.event);
+                self.free(slot, not_copied.memory);
+                return Err(self.failed(not_copied.error));
+            }
+        };
+        let queued = copying.hold(&self.compute).map_err(|error| self.failed(error));
+        match queued.and_then(|()| self.run_kernels(target, samples, output)) {
+            Ok(done) => {
+                self.slots[slot].stage = Stage::InFlight(copying);
+                Ok(self.sent(done))
+            }
+            Err(error) => {
+                // The copy is on its way already. Whatever it brings is overwritten before anything reads it.
+                self.end_copy(slot, copying);
+                Err(error)
+            }
+        }
+    }
+
+    /// Chooses where a batch is copied to, a device buffer or the output itself, and makes the streams wait for it.
+    fn target(&mut self, output: &CudaTensor) -> Result<Option<usize>, DeviceError> {
+        if matches!(self.spec.preprocess, Preprocess::Raw) {
+            output.hold_for_uses(&self.upload)?;
+            return Ok(None);
+        }
+        output.hold_for_uses(&self.compute)?;
+        let buffer = self.next_buffer;
+        self.next_buffer = (buffer + 1) % self.buffers.len();
+        self.buffers[buffer].read.hold(&self.upload).map_err(|error| self.failed(error))?;
+        Ok(Some(buffer))
+    }
+
+    /// Queues the kernels behind a copy, and what tells of their end.
+    fn run_kernels(
+        &mut self,
+        target: Option<usize>,
+        samples: usize,
+        output: &CudaTensor,
+    ) -> Result<Event, DeviceError> {
+        let done = self.spare_event()?;
+        let from = target.map_or(output.memory(), |buffer| &self.buffers[buffer].memory);
+        let (stream, to) = (&self.compute, output.memory());
+        let queued = self.kernels.launch(stream, from, to, output.sums(), samples).and_then(|()| {
+            target.map_or(Ok(()), |buffer| self.buffers[buffer].read.record(stream))?;
+            done.record(stream)
+        });
+        let compute = Arc::clone(&self.compute);
+        self.mark(queued, done, output, &compute)
+    }
+
+    /// Marks the output as written where all was queued; gives the event back.
+    fn mark(
+        &mut self,
+        queued: Result<(), DriverError>,
+        done: Event,
+        output: &CudaTensor,
+        stream: &CudaStream,
+    ) -> Result<Event, DeviceError> {
+        match queued.and_then(|()| output.written_on(stream)) {
+            Ok(()) => Ok(done),
+            Err(error) => {
+                self.spare.push(done);
+                Err(self.failed(error))
+            }
+        }
+    }
+
+    pub(super) fn submit_direct(
+        &mut self,
+        offsets: &[u64],
+        samples: usize,
+        output: &CudaTensor,
+    ) -> Result<SubmissionId, DeviceError> {
+        self.backend.lost().check()?;
+        self.check_samples(samples)?;
+        let sample_bytes = self.spec.layout.sample().byte_len();
+        let refused = |message: String| Err(DeviceError::Refused { message });
+        let Some(direct) = &self.direct else {
+            return refused(format!("strategy `{}` is fed through slots", self.spec.strategy));
+        };
+        if offsets.len() != samples || !direct.memory().covers(offsets, sample_bytes) {
+            return refused(format!(
+                "{samples} samples of {sample_bytes} bytes do not lie at these offsets of the memory"
+            ));
+        }
+        let done = if reads_host(&self.spec, self.backend.gather()) {
+            self.gather_in_kernel(offsets, output)?
+        } else {
+            self.gather_by_copies(offsets, output)?
+        };
+        Ok(self.sent(done))
+    }
+
+    fn gather_by_copies(&mut self, offsets: &[u64], output: &CudaTensor) -> Result<Event, DeviceError> {
+        let target = self.target(output)?;
+        let to = target.map_or(output.memory(), |buffer| &self.buffers[buffer].memory);
+        let (batch, bytes) = (self.backend.batch(), self.spec.layout.sample().byte_len());
+        let queued = match &mut self.direct {
+            Some(direct) => direct.copy(0, batch, offsets, bytes, to),
+            None => Ok(()),
+        };
+        let ordered = queued.and_then(|()| self.uploaded.record(&self.upload));
+        let ordered = ordered.and_then(|()| self.uploaded.hold(&self.compute));
+        ordered.map_err(|error| self.failed(error))?;
+        self.run_kernels(target, offsets.len(), output)
+    }
+
+    /// The kernels of two batches take turns on two streams, so that one reads the bus while the other ends.
+    fn gather_in_kernel(&mut self, offsets: &[u64], output: &CudaTensor) -> Result<Event, DeviceError> {
+        let turn = self.next_buffer;
+        self.next_buffer = (turn + 1) % self.buffers.len();
+        let stream = if turn == 0 { Arc::clone(&self.compute) } else { Arc::clone(&self.upload) };
+        output.hold_for_uses(&stream)?;
+        let done = self.spare_event()?;
+        // The caller's may lie in page-locked memory, which the driver would read only later.
+        self.offsets.clear();
+        self.offsets.extend_from_slice(offsets);
+        let queued = match &self.direct {
+            Some(direct) => {
+                let (on_device, to, sums) = (&self.buffers[turn].memory, output.memory(), output.sums());
+                driver::upload_words(&stream, &self.offsets, on_device)
+                    .and_then(|()| self.kernels.gather(&stream, direct, &self.offsets, on_device, to, sums))
+                    .and_then(|()| done.record(&stream))
+            }
+            None => Ok(()),
+        };
+        self.mark(queued, done, output, &stream)
+    }
+
+    fn sent(&mut self, done: Event) -> SubmissionId {
+        let id = self.next_id;
+        self.next_id += 1;
+        self.in_flight.push_back(InFlight { id, done });
+        id
+    }
+}

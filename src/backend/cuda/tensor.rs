@@ -1,0 +1,174 @@
+//! Tensors in device memory.
+
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use cudarc::driver::{CudaStream, DriverError};
+
+use super::device::CudaBackend;
+use super::driver::{self, DeviceMemory, Event};
+use super::kernel::fingerprint_bytes;
+use crate::backend::Tensor;
+use crate::error::DeviceError;
+use crate::preprocess::{Fingerprint, TensorDesc};
+
+/// A tensor in device memory. Clones are the same memory.
+#[derive(Clone, Debug)]
+pub struct CudaTensor(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    memory: DeviceMemory,
+    fingerprints: Option<DeviceMemory>,
+    /// Reached when the batch that was submitted last has been written.
+    ready: Event,
+    uses: Mutex<Uses>,
+    backend: CudaBackend,
+}
+
+/// Streams of an application that use the tensor.
+#[derive(Debug, Default)]
+struct Uses {
+    open: usize,
+    /// What the next write waits for.
+    ended: Vec<Event>,
+    spare: Vec<Event>,
+}
+
+impl CudaTensor {
+    pub(super) fn new(
+        backend: &CudaBackend,
+        memory: DeviceMemory,
+        fingerprints: Option<DeviceMemory>,
+    ) -> Result<Self, DriverError> {
+        let ready = Event::new(backend.context())?;
+        Ok(Self(Arc::new(Inner { memory, fingerprints, ready, uses: Mutex::default(), backend: backend.clone() })))
+    }
+
+    /// Makes `stream` wait for the tensor, on the device; the CPU does not wait. Work queued on the stream while the guard lives may
+    /// use the tensor. The next batch is written into it only after that work: dropping the guard marks its end on the stream.
+    ///
+    /// While a guard is alive nothing can be submitted to its tensor, so keep the batch at least as long. A forgotten guard
+    /// costs its tensor.
+    ///
+    /// # Errors
+    /// [`DeviceError::Refused`] for a stream of another context, and the device's error.
+    pub fn on_stream<'a>(&'a self, stream: &'a CudaStream) -> Result<OnStream<'a>, DeviceError> {
+        let lost = self.0.backend.lost();
+        lost.check()?;
+        if stream.context() != self.0.backend.context() {
+            return Err(DeviceError::Refused { message: "the stream is of another context".to_owned() });
+        }
+        self.0.ready.hold(stream).map_err(|error| lost.error("waiting for a tensor", error))?;
+        self.uses().open += 1;
+        Ok(OnStream { tensor: self, stream })
+    }
+
+    /// The tensor's address on the device. Its first [`TensorDesc::byte_len`] bytes are the tensor; the rest is padding.
+    ///
+    /// # Safety
+    /// The address is valid as long as the tensor or a clone of it lives. What uses it must be queued on a stream that holds
+    /// an [`on_stream`](Self::on_stream) guard of it, must stay inside of its bytes, and must not outlive the guard.
+    #[must_use]
+    #[allow(unsafe_code)] // What the caller does with it is unsafe; this is not.
+    pub unsafe fn device_address(&self) -> u64 {
+        self.0.memory.address()
+    }
+
+    /// Bytes of device memory.
+    #[must_use]
+    pub fn buffer_bytes(&self) -> usize {
+        self.0.memory.bytes()
+    }
+
+    pub(super) fn memory(&self) -> &DeviceMemory {
+        &self.0.memory
+    }
+
+    pub(super) fn sums(&self) -> Option<&DeviceMemory> {
+        self.0.fingerprints.as_ref()
+    }
+
+    /// Makes a stream that will write the tensor wait for all that uses it.
+    pub(super) fn hold_for_uses(&self, stream: &CudaStream) -> Result<(), DeviceError> {
+        let lost = self.0.backend.lost();
+        let mut uses = self.uses();
+        if uses.open > 0 {
+            return Err(DeviceError::Refused { message: "the output is still used on a stream".to_owned() });
+        }
+        let failed = |error| lost.error("waiting for the users of an output", error);
+        self.0.ready.hold(stream).map_err(failed)?;
+        while let Some(event) = uses.ended.pop() {
+            let held = event.hold(stream);
+            uses.spare.push(event);
+            held.map_err(failed)?;
+        }
+        Ok(())
+    }
+
+    /// Marks what was queued on the stream so far as what the tensor waits for.
+    pub(super) fn written_on(&self, stream: &CudaStream) -> Result<(), DriverError> {
+        self.0.ready.record(stream)
+    }
+
+    fn uses(&self) -> MutexGuard<'_, Uses> {
+        self.0.uses.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    fn read_back(&self, from: &DeviceMemory, bytes: usize) -> Result<Vec<u8>, DeviceError> {
+        let (lost, stream) = (self.0.backend.lost(), self.0.backend.reads());
+        // Sleeps until the batch is there, and then copies: waiting for the stream alone would burn a core.
+        Tensor::wait(self)?;
+        driver::download(stream, from, bytes).map_err(|error| lost.error("reading a tensor back", error))
+    }
+}
+
+impl Tensor for CudaTensor {
+    fn wait(&self) -> Result<(), DeviceError> {
+        let lost = self.0.backend.lost();
+        lost.check()?;
+        // Sleeps: the event is one that blocks.
+        self.0.ready.wait().map_err(|error| lost.error("waiting for a tensor", error))
+    }
+
+    fn read(&self, desc: &TensorDesc) -> Result<Vec<u8>, DeviceError> {
+        self.read_back(&self.0.memory, desc.byte_len())
+    }
+
+    fn fingerprints(&self, samples: usize) -> Result<Option<Vec<Fingerprint>>, DeviceError> {
+        let Some(sums) = &self.0.fingerprints else { return Ok(None) };
+        let bytes = self.read_back(sums, fingerprint_bytes(samples))?;
+        Ok(Some(bytes.as_chunks().0.iter().map(|&word| u64::from_le_bytes(word)).collect()))
+    }
+}
+
+/// A tensor in use on an application's stream: see [`CudaTensor::on_stream`].
+#[must_use = "dropping it marks the end of the use"]
+#[derive(Debug)]
+pub struct OnStream<'a> {
+    tensor: &'a CudaTensor,
+    stream: &'a CudaStream,
+}
+
+impl OnStream<'_> {
+    /// The tensor.
+    #[must_use]
+    pub fn tensor(&self) -> &CudaTensor {
+        self.tensor
+    }
+}
+
+impl Drop for OnStream<'_> {
+    fn drop(&mut self) {
+        let spare = self.tensor.uses().spare.pop();
+        let event = spare.map_or_else(|| Event::new(self.tensor.0.backend.context()), Ok);
+        let marked = event.and_then(|event| event.record(self.stream).map(|()| event));
+        let marked = marked.inspect_err(|error| {
+            log::debug!("the end of a use cannot be marked, so it is waited for: {}", driver::words(*error));
+            // An error here is sticky, and then nothing uses the tensor any more.
+            let _ = self.stream.synchronize();
+        });
+        let mut uses = self.tensor.uses();
+        uses.open -= 1;
+        uses.ended.extend(marked);
+    }
+}

@@ -1,0 +1,226 @@
+//! The arguments of `gpufeed compare`.
+
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::Result;
+use clap::Args;
+use gpufeed::backend::select;
+use gpufeed::measure::report::Settings;
+use gpufeed::{AdapterInfo, LoaderOptions, Strategy};
+
+use crate::args::{DataArgs, FeedArgs, strategy};
+
+const HELP: &str = "\
+Every configuration is verified first, with the very settings it is then timed with: a checksum of each sample that the \
+device computes, and whole tensors against a reference. Wrong data is an error, never a number. Configurations are timed \
+in turn, round by round; the table shows medians ± spread. Staging is the CPU's step alone: taking memory, filling it \
+and submitting it. The ceilings are a parallel memcpy on the host and the device's own copy, measured in the same run. \
+Each device runs in a process of its own, so that a driver's crash is a row and not the end.
+
+Exit codes: 0 done, 1 failed (wrong data, or nothing could be measured), 2 wrong usage, 3 no such device, 130 interrupted.";
+
+/// Takes about a minute with what there is on a desktop.
+const DEFAULT_SECONDS: f64 = 35.0;
+
+#[derive(Debug, Args)]
+#[command(after_long_help = HELP)]
+pub struct CompareArgs {
+    /// A folder of JPEG, PNG and WebP images, or a .npy file [default: random images in memory]
+    pub data: Option<PathBuf>,
+    /// Compare on this device: an API (vulkan), an id (vulkan:0, host), or a part of a name; may be repeated [default: all]
+    #[arg(long = "device", value_name = "DEVICE")]
+    pub devices: Vec<String>,
+    /// Compare this strategy; may be repeated [default: all]
+    #[arg(long = "strategy", value_name = "NAME", value_parser = strategy())]
+    pub strategies: Vec<Strategy>,
+    #[command(flatten)]
+    pub sizes: SizeArgs,
+    #[command(flatten)]
+    pub images: DataArgs,
+    #[command(flatten)]
+    pub feed: FeedArgs,
+    #[command(flatten)]
+    pub output: OutputArgs,
+}
+
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "Loading; each combination of lists is measured")]
+pub struct SizeArgs {
+    /// Samples in a batch [default: 64]
+    #[arg(long, value_name = "N,..", value_delimiter = ',')]
+    pub batch_size: Vec<NonZeroUsize>,
+    /// Threads that read samples [default: one a core, at most 8]
+    #[arg(long, value_name = "N,..", value_delimiter = ',')]
+    pub workers: Vec<NonZeroUsize>,
+    /// Staging slots: batches being filled or copied [default: 4]
+    #[arg(long, value_name = "N,..", value_delimiter = ',')]
+    pub slots: Vec<NonZeroUsize>,
+    /// Output tensors: batches ready or in use [default: 4]
+    #[arg(long, value_name = "N")]
+    pub outputs: Option<NonZeroUsize>,
+    /// Shuffle; the order depends on this number alone
+    #[arg(long, value_name = "NUMBER")]
+    pub seed: Option<u64>,
+    /// How long it all may take, about: more time makes more and longer rounds
+    #[arg(long, value_name = "SECONDS", default_value_t = DEFAULT_SECONDS, value_parser = seconds)]
+    pub time: f64,
+    /// Give a device up that has not ended after this long [default: a minute and four times its share of --time]
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    pub device_timeout: Option<f64>,
+}
+
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "Output, written after each device")]
+pub struct OutputArgs {
+    /// Write everything that was measured as JSON (gpufeed-compare/1)
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+    /// Write the tables as Markdown
+    #[arg(long, value_name = "FILE")]
+    pub markdown: Option<PathBuf>,
+    /// Write every round as a line of CSV
+    #[arg(long, value_name = "FILE")]
+    pub csv: Option<PathBuf>,
+}
+
+fn seconds(text: &str) -> Result<f64, String> {
+    let seconds = text.parse::<f64>().ok().filter(|seconds| (0.1..=1e6).contains(seconds));
+    seconds.ok_or_else(|| "expected seconds, from 0.1 to 1000000".to_owned())
+}
+
+impl CompareArgs {
+    /// The devices asked for, or all of them; each once.
+    pub fn choose<'a>(&self, found: &'a [AdapterInfo]) -> Result<Vec<&'a AdapterInfo>> {
+        if self.devices.is_empty() {
+            return Ok(found.iter().collect());
+        }
+        let mut chosen: Vec<&AdapterInfo> = Vec::new();
+        for wanted in &self.devices {
+            let device = select::select(found, wanted)?;
+            if !chosen.iter().any(|known| known.id == device.id) {
+                chosen.push(device);
+            }
+        }
+        Ok(chosen)
+    }
+
+    /// What is compared on a device: each strategy with each combination of sizes. One that the device cannot run is
+    /// listed once.
+    pub fn settings(&self, device: &AdapterInfo) -> Vec<Settings> {
+        let strategies = match self.strategies.as_slice() {
+            [] => device.strategies.iter().map(|support| support.strategy).collect(),
+            asked => unique(asked),
+        };
+        let runs = |strategy: Strategy| {
+            device.strategies.iter().any(|support| support.strategy == strategy && support.missing.is_none())
+        };
+        let mut all = Vec::new();
+        for (number, sizes) in self.sizes.combinations().into_iter().enumerate() {
+            let here = strategies.iter().filter(|&&strategy| number == 0 || runs(strategy));
+            all.extend(here.map(|&strategy| Settings { strategy, ..sizes }));
+        }
+        all
+    }
+}
+
+impl SizeArgs {
+    /// Every combination of the sizes, with any strategy.
+    fn combinations(&self) -> Vec<Settings> {
+        let default = LoaderOptions::default();
+        let or = |given: &[NonZeroUsize], default| match given {
+            [] => vec![default],
+            given => unique(given).into_iter().map(NonZeroUsize::get).collect(),
+        };
+        let outputs = self.outputs.map_or(default.outputs, NonZeroUsize::get);
+        let mut all = Vec::new();
+        for &batch_size in &or(&self.batch_size, default.batch_size) {
+            for &workers in &or(&self.workers, default.workers) {
+                for &slots in &or(&self.slots, default.slots) {
+                    all.push(Settings { strategy: Strategy::Memcpy, batch_size, workers, slots, outputs });
+                }
+            }
+        }
+        all
+    }
+
+    /// The largest batch.
+    pub fn largest_batch(&self) -> usize {
+        self.batch_size.iter().map(|size| size.get()).max().unwrap_or(LoaderOptions::default().batch_size)
+    }
+
+    /// How long a device may take that was given this much of the time.
+    pub fn deadline(&self, budget: Duration) -> Duration {
+        self.device_timeout.map_or_else(|| budget * 4 + Duration::from_secs(60), Duration::from_secs_f64)
+    }
+}
+
+fn unique<T: Copy + PartialEq>(values: &[T]) -> Vec<T> {
+    let mut once: Vec<T> = Vec::new();
+    for &value in values {
+        if !once.contains(&value) {
+            once.push(value);
+        }
+    }
+    once
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+    use gpufeed::Api;
+    use gpufeed::backend::StrategySupport;
+    use gpufeed::backend::host::host_info;
+
+    use super::*;
+    use crate::args::{Cli, Command};
+
+    fn parse(line: &str) -> CompareArgs {
+        let cli = Cli::try_parse_from(["gpufeed", "compare"].into_iter().chain(line.split_whitespace()));
+        match cli.expect("valid").command {
+            Command::Compare(args) => *args,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn device() -> AdapterInfo {
+        let support = |strategy, missing: Option<&str>| StrategySupport { strategy, missing: missing.map(Into::into) };
+        let strategies = vec![support(Strategy::MappedRing, None), support(Strategy::DirectMap, Some("no"))];
+        AdapterInfo { id: "vulkan:0".into(), api: Api::Vulkan, strategies, ..host_info() }
+    }
+
+    #[test]
+    fn lists_are_swept_and_what_cannot_run_is_listed_once() {
+        let all = parse("--batch-size 8,64,8 --slots 2,4 --outputs 3").settings(&device());
+        let listed: Vec<_> = all.iter().map(|s| (s.strategy, s.batch_size, s.slots)).collect();
+        let (ring, direct) = (Strategy::MappedRing, Strategy::DirectMap);
+        assert_eq!(listed, [(ring, 8, 2), (direct, 8, 2), (ring, 8, 4), (ring, 64, 2), (ring, 64, 4)]);
+        assert!(all.iter().all(|s| s.outputs == 3));
+    }
+
+    #[test]
+    fn a_strategy_of_another_device_is_still_listed() {
+        let all = parse("--strategy memcpy --strategy memcpy").settings(&device());
+        assert_eq!(all.iter().map(|s| s.strategy).collect::<Vec<_>>(), [Strategy::Memcpy]);
+    }
+
+    #[test]
+    fn a_device_that_is_named_twice_is_measured_once() {
+        let found = [device(), host_info()];
+        let ids = |line: &str| -> Vec<String> {
+            parse(line).choose(&found).expect("there").iter().map(|device| device.id.clone()).collect()
+        };
+        assert_eq!(ids(""), ["vulkan:0", "host"]);
+        assert_eq!(ids("--device host --device 1 --device vulkan"), ["host", "vulkan:0"]);
+        assert!(parse("--device nosuch").choose(&found).is_err());
+    }
+
+    #[test]
+    fn times_that_make_no_sense_are_refused() {
+        for bad in ["0", "-1", "nan", "inf", "x"] {
+            let line = ["gpufeed", "compare", "--time", bad];
+            assert!(Cli::try_parse_from(line).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,189 @@
+//! `gpufeed compare`: which staging strategy feeds each device fastest, by how much, and why.
+
+mod args;
+mod child;
+mod files;
+mod job;
+mod progress;
+mod summary;
+mod table;
+#[cfg(test)]
+mod testing;
+
+use std::process::{Command, ExitCode};
+use std::time::{Duration, SystemTime};
+
+use anyhow::{Context, Result};
+use gpufeed::AdapterInfo;
+use gpufeed::measure::machine::rfc_3339;
+use gpufeed::measure::report::{Data, DeviceReport, DeviceStatus, Host, Report, SCHEMA, Settings, Status};
+
+pub use args::CompareArgs;
+pub use child::compare_device;
+use child::{Ending, supervise};
+use files::Files;
+use job::{Feed, Job, Line};
+use progress::Progress;
+
+use crate::{fallback, interrupt, output};
+
+/// Compares on each device in turn; what was measured is shown, and written, even if the rest fails.
+pub fn compare(args: &CompareArgs) -> Result<ExitCode> {
+    interrupt::catch()?;
+    let (feed, data) = Feed::prepare(args)?;
+    let found = gpufeed::devices();
+    let chosen = args.choose(&found)?;
+    let files = Files::new(&args.output);
+    let mut report = new_report(data);
+    // A file that cannot be written shows now, and not after a minute.
+    files.write(&report)?;
+    if args.devices.is_empty()
+        && let Some(text) = fallback::notice(&found)
+    {
+        output::note(format_args!("{text}\n"));
+    }
+    output::print(table::head(&report))?;
+    for job in jobs(args, &feed, &chosen) {
+        if interrupt::requested() {
+            break;
+        }
+        let Some(adapter) = chosen.iter().find(|adapter| adapter.id == job.device) else { continue };
+        let deadline = args.sizes.deadline(Duration::from_secs_f64(job.budget_s));
+        output::print(format_args!("\n{}", table::title(adapter)))?;
+        let device = measure(adapter, &job, deadline, report.debug_build)?;
+        output::print(table::device(&device, report.debug_build, report.data.images))?;
+        report.devices.push(device);
+        report.interrupted = interrupt::requested();
+        files.write(&report)?;
+    }
+    report.interrupted = interrupt::requested();
+    files.write(&report)?;
+    output::print(format_args!("\n{}", summary::text(&report)))?;
+    Ok(exit_code(&report))
+}
+
+fn new_report(data: Data) -> Report {
+    Report {
+        schema: SCHEMA.to_owned(),
+        gpufeed: env!("CARGO_PKG_VERSION").to_owned(),
+        date: rfc_3339(SystemTime::now()),
+        host: Host::here(),
+        debug_build: cfg!(debug_assertions),
+        command: std::env::args_os().map(|arg| arg.to_string_lossy().into_owned()).collect(),
+        data,
+        interrupted: false,
+        devices: Vec::new(),
+    }
+}
+
+/// What each device does, and its share of the time: by what it can run, as every configuration takes the same.
+fn jobs(args: &CompareArgs, feed: &Feed, chosen: &[&AdapterInfo]) -> Vec<Job> {
+    let settings: Vec<Vec<Settings>> = chosen.iter().map(|adapter| args.settings(adapter)).collect();
+    let runs = |adapter: &AdapterInfo, settings: &[Settings]| {
+        let can = |s: &&Settings| adapter.strategies.iter().any(|x| x.strategy == s.strategy && x.missing.is_none());
+        // Opening a device and copying for its ceilings take their time too.
+        1 + settings.iter().filter(can).count()
+    };
+    let shares: Vec<usize> = chosen.iter().zip(&settings).map(|(adapter, settings)| runs(adapter, settings)).collect();
+    let all: usize = shares.iter().sum();
+    let job = |((adapter, settings), share): ((&&AdapterInfo, Vec<Settings>), usize)| Job {
+        device: adapter.id.clone(),
+        settings,
+        feed: feed.clone(),
+        budget_s: args.sizes.time * share as f64 / all as f64,
+    };
+    chosen.iter().zip(settings).zip(shares).map(job).collect()
+}
+
+/// What a process of its own finds on one device.
+fn measure(adapter: &AdapterInfo, job: &Job, deadline: Duration, debug_build: bool) -> Result<DeviceReport> {
+    let mut command = Command::new(std::env::current_exe().context("gpufeed's own file is not known")?);
+    command.arg("compare-device");
+    let text = serde_json::to_string(job).context("the job cannot be told to the process on the device")?;
+    let progress = Progress::new(adapter, job.settings.len(), debug_build);
+    let mut latest = DeviceReport::new(adapter, &job.settings);
+    let (mut done, mut failure) = (false, None);
+    let ending = supervise(command, &text, deadline, &interrupt::requested, &mut |line| {
+        match line {
+            Line::Event { event, so_far } => {
+                progress.event(&event);
+                latest = so_far;
+            }
+            Line::Done { report } => (latest, done) = (report, true),
+            Line::Failed { message } => failure = Some(message),
+        }
+        Ok(())
+    })?;
+    drop(progress);
+    if !done {
+        latest.status = broken_off(ending, failure);
+        latest.summarise();
+    } else if let Ending::Crashed(message) = ending {
+        output::note(format_args!("{}: after all was measured, {message}", adapter.id));
+    }
+    Ok(latest)
+}
+
+/// What became of a device whose process did not get to its end.
+fn broken_off(ending: Ending, failure: Option<String>) -> DeviceStatus {
+    match (failure, ending) {
+        (Some(message), _) => DeviceStatus::Error { message },
+        (None, _) if interrupt::requested() => DeviceStatus::Interrupted,
+        (None, Ending::TimedOut(time)) => DeviceStatus::Timeout { seconds: time.as_secs_f64() },
+        (None, Ending::Crashed(message)) => DeviceStatus::Crashed { message },
+        (None, Ending::Exited) => {
+            DeviceStatus::Crashed { message: "the process on this device ended without a result".to_owned() }
+        }
+    }
+}
+
+/// Wrong data is a failure, whatever else went well; so is nothing measured at all.
+fn exit_code(report: &Report) -> ExitCode {
+    let mut rows = report.devices.iter().flat_map(|device| &device.configurations);
+    let wrong = rows.clone().any(|row| matches!(row.status, Status::Failed { wrong_data: true, .. }));
+    if wrong {
+        ExitCode::FAILURE
+    } else if report.interrupted {
+        ExitCode::from(interrupt::EXIT_CODE)
+    } else if rows.any(|row| row.is_measured()) {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use gpufeed::Strategy;
+
+    use super::*;
+
+    #[test]
+    fn wrong_data_fails_whatever_else_was_measured() {
+        let code = |report: &Report| format!("{:?}", exit_code(report));
+        let is = |code: u8| format!("{:?}", ExitCode::from(code));
+        let good = testing::device("host", &[(Strategy::Memcpy, 8, 100.0)]);
+        assert_eq!(code(&testing::report(vec![good.clone()])), is(0));
+        assert_eq!(code(&testing::report(Vec::new())), is(1));
+        let mut bad = good.clone();
+        let failed = |wrong_data| Status::Failed { message: String::new(), wrong_data };
+        bad.configurations[0].status = failed(false);
+        assert_eq!(code(&testing::report(vec![bad.clone()])), is(1), "nothing was measured");
+        assert_eq!(code(&testing::report(vec![bad.clone(), good.clone()])), is(0));
+        bad.configurations[0].status = failed(true);
+        let mut report = testing::report(vec![good, bad]);
+        assert_eq!(code(&report), is(1));
+        report.interrupted = true;
+        assert_eq!(code(&report), is(1), "an interruption does not hide it");
+        report.devices.pop();
+        assert_eq!(code(&report), is(130));
+    }
+
+    #[test]
+    fn a_process_that_breaks_off_is_a_status() {
+        assert_eq!(broken_off(Ending::Exited, Some("no".into())), DeviceStatus::Error { message: "no".into() });
+        assert_eq!(broken_off(Ending::Crashed("x".into()), None), DeviceStatus::Crashed { message: "x".into() });
+        let timeout = broken_off(Ending::TimedOut(Duration::from_secs(2)), None);
+        assert_eq!(timeout, DeviceStatus::Timeout { seconds: 2.0 });
+    }
+}

@@ -1,0 +1,85 @@
+//! What happens, as it happens: a bar on a terminal, else a line each.
+
+use std::io::{IsTerminal, stderr};
+use std::time::Duration;
+
+use gpufeed::AdapterInfo;
+use gpufeed::measure::Event;
+use gpufeed::measure::report::Settings;
+use indicatif::{ProgressBar, ProgressStyle};
+
+use super::table::flags;
+use crate::{output, units};
+
+/// Follows one device.
+pub struct Progress {
+    bar: Option<ProgressBar>,
+    device: String,
+    flags: String,
+}
+
+impl Progress {
+    pub fn new(adapter: &AdapterInfo, configurations: usize, debug_build: bool) -> Self {
+        let bar = stderr().is_terminal().then(|| {
+            let bar = ProgressBar::new(configurations as u64);
+            if let Ok(style) = ProgressStyle::with_template("{spinner} {elapsed} {msg}") {
+                bar.set_style(style);
+            }
+            bar.enable_steady_tick(Duration::from_millis(120));
+            bar
+        });
+        let flags = flags(adapter.is_software(), debug_build);
+        let flags = if flags.is_empty() { flags } else { format!(" ({flags})") };
+        Self { bar, device: adapter.id.clone(), flags }
+    }
+
+    pub fn event(&self, event: &Event) {
+        let text = format!("{}: {}", self.device, self.words(event));
+        match &self.bar {
+            Some(bar) if lasting(event) => bar.println(text),
+            Some(bar) => bar.set_message(text),
+            None if matches!(event, Event::Verifying { .. }) => {}
+            None => output::note(text),
+        }
+    }
+
+    fn words(&self, event: &Event) -> String {
+        match event {
+            Event::Verifying { settings } => format!("{}: verifying", name(settings)),
+            Event::Verified { settings, verified } => format!(
+                "{}: verified, {} samples in {}, {}",
+                name(settings),
+                verified.samples,
+                units::count(verified.batches, "batch", "batches"),
+                units::count(verified.tensors, "whole tensor", "whole tensors")
+            ),
+            Event::Unsupported { settings, reason } => format!("{}: not available: {reason}", settings.strategy),
+            Event::Failed { settings, message } => format!("{}: failed: {message}", name(settings)),
+            Event::Timed { settings, round, of, images_s, gb_s } => format!(
+                "{}: round {round} of {of}: {} samples/s, {} GB/s{}",
+                name(settings),
+                units::digits(*images_s),
+                units::digits(*gb_s),
+                self.flags
+            ),
+        }
+    }
+}
+
+/// Whether it should stay on the screen.
+fn lasting(event: &Event) -> bool {
+    !matches!(event, Event::Verifying { .. } | Event::Timed { .. })
+}
+
+fn name(settings: &Settings) -> String {
+    let Settings { strategy, batch_size, workers, slots, .. } = settings;
+    format!("{strategy} (batch {batch_size}, {workers} workers, {slots} slots)")
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}

@@ -1,0 +1,213 @@
+//! What it comes to, in words: who won on each device, by how much, and why.
+
+use gpufeed::AdapterInfo;
+use gpufeed::Strategy;
+use gpufeed::measure::report::{Ceiling, Configuration, DeviceReport, DeviceStatus, Report, Settings, Status, Verdict};
+use gpufeed::measure::{Ratio, ratio_in_words};
+
+use super::table::{flags, percent};
+use crate::{output::paragraph, units};
+
+/// The summary of all devices.
+pub fn text(report: &Report) -> String {
+    let mut lines = vec!["Summary".to_owned()];
+    for device in &report.devices {
+        lines.extend(of_device(device, report));
+    }
+    if report.devices.len() > 1 {
+        lines.push("Devices are not compared with each other: each was measured against its own ceilings.".to_owned());
+    }
+    if report.interrupted {
+        lines.push("Interrupted: this is what had been measured.".to_owned());
+    }
+    lines.join("\n")
+}
+
+fn of_device(device: &DeviceReport, report: &Report) -> Vec<String> {
+    let name = name(&device.adapter, report.debug_build);
+    let mut lines: Vec<String> =
+        failures(device).iter().map(|text| paragraph(2, &format!("{name}: {text}."))).collect();
+    let Some(winner) = &device.winner else {
+        lines.push(format!("  {name}: nothing was measured."));
+        return lines;
+    };
+    let best = row(device, &winner.settings);
+    lines.push(paragraph(2, &format!("{name}: {}.", verdict(device, winner))));
+    lines.extend(best.map(|best| paragraph(4, &why(best, report))));
+    for other in others(device, winner) {
+        lines.push(paragraph(4, &against(other, best)));
+    }
+    lines.extend(sweep(device).map(|text| paragraph(4, &text)));
+    lines
+}
+
+/// Wrong data, and an end before everything was measured.
+fn failures(device: &DeviceReport) -> Vec<String> {
+    let wrong = device.configurations.iter().filter_map(|row| match &row.status {
+        Status::Failed { message, wrong_data: true } => {
+            Some(format!("{} DELIVERED WRONG DATA: {message}", row.settings.strategy))
+        }
+        _ => None,
+    });
+    let ended = match &device.status {
+        DeviceStatus::Ok | DeviceStatus::Interrupted => None,
+        DeviceStatus::Crashed { .. } => Some("it crashed before everything was measured".to_owned()),
+        DeviceStatus::Timeout { .. } => Some("it hung and was killed before everything was measured".to_owned()),
+        DeviceStatus::Error { message } => Some(format!("it failed before everything was measured: {message}")),
+    };
+    wrong.chain(ended).collect()
+}
+
+fn name(adapter: &AdapterInfo, debug_build: bool) -> String {
+    let flags = flags(adapter.is_software(), debug_build);
+    let flags = if flags.is_empty() { flags } else { format!(" ({flags})") };
+    format!("{} {}{flags}", adapter.id, adapter.name)
+}
+
+fn row<'a>(device: &'a DeviceReport, settings: &Settings) -> Option<&'a Configuration> {
+    device.configurations.iter().find(|configuration| configuration.settings == *settings)
+}
+
+/// The strategy, and its sizes if there are several.
+fn called(device: &DeviceReport, settings: &Settings) -> String {
+    let Settings { strategy, batch_size, workers, slots, .. } = settings;
+    if device.sweep.is_empty() {
+        strategy.to_string()
+    } else {
+        format!("{strategy} (batch {batch_size}, {workers} workers, {slots} slots)")
+    }
+}
+
+fn verdict(device: &DeviceReport, winner: &Verdict) -> String {
+    let ours = called(device, &winner.settings);
+    match (&winner.runner_up, winner.ratio, winner.spread) {
+        (Some(second), Some(ratio), Some(spread)) => {
+            let theirs = called(device, second);
+            ratio_in_words(&ours, &theirs, &Ratio { ratio, spread, rounds: winner.rounds })
+        }
+        (Some(second), ..) => format!("{ours} and {}: nothing to compare", called(device, second)),
+        (None, ..) => format!("{ours} is the only strategy that was measured"),
+    }
+}
+
+/// Throughput, its share of the ceiling, and what held it back.
+fn why(best: &Configuration, report: &Report) -> String {
+    let rate = best.median.map(|median| {
+        let noun = if report.data.images { "images" } else { "samples" };
+        format!("{} {noun}/s, {} GB/s", units::digits(median.images_s.median), units::digits(median.gb_s))
+    });
+    let share = best.share_of_ceiling.map(|share| {
+        let of = match share.of {
+            Ceiling::HostMemcpy => "the host's memcpy, the lower ceiling",
+            Ceiling::DeviceCopy => "the device's own copy, the lower ceiling",
+        };
+        format!("{} of {of}", percent(share.percent))
+    });
+    let parts: Vec<String> = [rate, share, held_back(best)].into_iter().flatten().collect();
+    format!("{}: {}.", best.settings.strategy, parts.join("; "))
+}
+
+/// What was busiest, beside how busy the rest was.
+fn held_back(row: &Configuration) -> Option<String> {
+    let (held_back, shares) = (row.held_back?, row.shares?);
+    let whole = |share: f64| format!("{:.0}%", 100.0 * share);
+    Some(format!(
+        "held back by {}, busy {} of the time (workers {}, begin {}, submit {}, device {}, waiting for a slot {})",
+        held_back.by.describe(),
+        whole(held_back.share),
+        whole(shares.fill),
+        whole(shares.begin),
+        whole(shares.submit),
+        whole(shares.device),
+        whole(shares.slot_wait)
+    ))
+}
+
+/// Every other strategy with the sizes of the winner, or with its own if it was not measured with those.
+fn others<'a>(device: &'a DeviceReport, winner: &Verdict) -> Vec<&'a Configuration> {
+    let here = |strategy: Strategy| {
+        let rows = || device.configurations.iter().filter(move |c| c.is_measured() && c.settings.strategy == strategy);
+        rows().find(|c| c.settings.same_sizes(&winner.settings)).or_else(|| rows().next())
+    };
+    let mut strategies: Vec<Strategy> = Vec::new();
+    for configuration in &device.configurations {
+        let strategy = configuration.settings.strategy;
+        if strategy != winner.settings.strategy && !strategies.contains(&strategy) {
+            strategies.push(strategy);
+        }
+    }
+    strategies.into_iter().filter_map(here).collect()
+}
+
+fn against(other: &Configuration, best: Option<&Configuration>) -> String {
+    let rates = |row: &Configuration| row.rounds.iter().map(|round| round.images_s).collect::<Vec<_>>();
+    let ratio = best.and_then(|best| Ratio::of(&rates(other), &rates(best)));
+    let ratio = ratio.map(|r| format!("{:.2} ± {:.2} times as fast", r.ratio, r.spread));
+    let allocates = other.allocates_per_batch.then(|| "allocates for every batch".to_owned());
+    let parts: Vec<String> = [ratio, allocates, held_back(other)].into_iter().flatten().collect();
+    format!("{}: {}.", other.settings.strategy, parts.join("; "))
+}
+
+/// Where the winner of a sweep changes.
+fn sweep(device: &DeviceReport) -> Option<String> {
+    let first = device.sweep.first()?;
+    if device.sweep.iter().all(|verdict| verdict.settings.strategy == first.settings.strategy) {
+        return Some(format!("{} was fastest in every combination of sizes.", first.settings.strategy));
+    }
+    let each = device.sweep.iter().map(|verdict| {
+        let sure = if verdict.beyond_noise { "" } else { ", within the noise" };
+        let Settings { strategy, batch_size, workers, slots, .. } = verdict.settings;
+        format!("{strategy} with batch {batch_size}, {workers} workers, {slots} slots{sure}")
+    });
+    Some(format!("The winner changes with the sizes: {}.", each.collect::<Vec<_>>().join("; ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::compare::testing::{device, report};
+
+    #[test]
+    fn the_winner_is_named_with_its_lead_and_with_what_held_it_back() {
+        let rates = [(Strategy::WriteBuffer, 8, 100.0), (Strategy::MappedRing, 8, 200.0)];
+        let text = text(&report(vec![device("vulkan:0", &rates)])).replace("\n     ", "").replace("\n   ", "");
+        let wins = "vulkan:0 Some Card (software+debug): mapped-ring was 2.00 ± 0.00 times faster than write-buffer.";
+        assert!(text.contains(wins), "{text}");
+        assert!(text.contains("5.0% of the host's memcpy, the lower ceiling; held back by the device"), "{text}");
+        assert!(text.contains("write-buffer: 0.50 ± 0.00 times as fast; allocates for every batch"), "{text}");
+        assert!(!text.contains("not compared"), "one device has nothing to be compared with: {text}");
+    }
+
+    #[test]
+    fn devices_are_said_not_to_be_compared_and_nothing_is_said_to_be_nothing() {
+        let text = text(&report(vec![device("vulkan:0", &[]), device("gl:0", &[])]));
+        assert!(text.contains("gl:0 Some Card (software+debug): nothing was measured."), "{text}");
+        assert!(text.contains("Devices are not compared with each other"), "{text}");
+    }
+
+    #[test]
+    fn wrong_data_and_a_crash_come_first() {
+        let mut found = device("vulkan:0", &[(Strategy::WriteBuffer, 8, 100.0), (Strategy::MappedRing, 8, 200.0)]);
+        found.configurations[1].status = Status::Failed { message: "batch 3 is wrong".to_owned(), wrong_data: true };
+        found.status = DeviceStatus::Crashed { message: String::new() };
+        found.summarise();
+        let text = text(&report(vec![found]));
+        let lines: Vec<&str> = text.lines().collect();
+        assert!(lines[1].ends_with("mapped-ring DELIVERED WRONG DATA: batch 3 is wrong."), "{text}");
+        assert!(lines[2].ends_with("it crashed before everything was measured."), "{text}");
+        assert!(lines[3].ends_with("write-buffer is the only strategy that was measured."), "{text}");
+    }
+
+    #[test]
+    fn a_change_of_winner_within_a_sweep_is_told() {
+        let (write, ring) = (Strategy::WriteBuffer, Strategy::MappedRing);
+        let rates = [(write, 8, 150.0), (ring, 8, 100.0), (write, 64, 200.0), (ring, 64, 300.0)];
+        let found = device("vulkan:0", &rates);
+        let told = sweep(&found).expect("a sweep");
+        let expected = "The winner changes with the sizes: write-buffer with batch 8, 2 workers, 4 slots; \
+                        mapped-ring with batch 64, 2 workers, 4 slots.";
+        assert_eq!(told, expected);
+        let steady = device("vulkan:0", &[(ring, 8, 100.0), (ring, 64, 300.0)]);
+        assert_eq!(sweep(&steady).as_deref(), Some("mapped-ring was fastest in every combination of sizes."));
+    }
+}

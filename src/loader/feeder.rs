@@ -1,0 +1,300 @@
+//! Pushed feeding: an application's own frames and requests, on the same slots, strategies and kernels.
+
+use std::sync::Arc;
+
+use super::batch::Batch;
+use super::options::{LoaderOptions, check_counts};
+use super::outputs::{Output, OutputPool};
+use crate::backend::{Backend, Feed, Footprint, Lane, LaneSpec, MemoryUse, Strategy, SubmissionId, Wait};
+use crate::error::{DeviceError, OpenError, Unsupported};
+use crate::layout::{BatchLayout, SampleLayout};
+use crate::preprocess::Preprocess;
+use crate::staging::{Fill, Finish};
+
+/// Options of a [`Feeder`].
+///
+/// # Sizing
+///
+/// With one slot a frame waits for the copy of the one before it; two let the next be filled meanwhile. Outputs bound how many batches
+/// the application holds at once.
+#[derive(Clone, Debug)]
+pub struct FeederOptions {
+    /// The most frames in a batch.
+    pub batch_size: usize,
+    /// Staging slots. At least 1.
+    pub slots: usize,
+    /// Output tensors: batches that the application holds at once. At least 1.
+    pub outputs: usize,
+    /// How bytes get to the device; `None` takes the backend's default.
+    pub strategy: Option<Strategy>,
+    /// What the device does with the bytes.
+    pub preprocess: Preprocess,
+    /// The most bytes (staging, device and outputs together) it may take; `None` for no bound.
+    pub byte_budget: Option<u64>,
+}
+
+impl Default for FeederOptions {
+    fn default() -> Self {
+        Self {
+            batch_size: 1,
+            slots: 3,
+            outputs: 4,
+            strategy: None,
+            preprocess: Preprocess::default(),
+            byte_budget: None,
+        }
+    }
+}
+
+/// Why frames were not fed. Nothing was sent, and the next call can succeed unless the device is lost.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum FeedError {
+    /// No frames, or more than a batch holds.
+    #[error("{got} frames were given, and a batch holds 1 to {most}")]
+    Count {
+        /// How many were given.
+        got: usize,
+        /// The batch size.
+        most: usize,
+    },
+    /// A frame of another size.
+    #[error("frame {frame} has {got} bytes, and {expected} are needed")]
+    Length {
+        /// Which frame.
+        frame: usize,
+        /// Its bytes.
+        got: usize,
+        /// The bytes of a sample.
+        expected: usize,
+    },
+    /// The application holds every output: drop a batch, or raise `outputs`.
+    #[error("all {outputs} output tensors are held by the caller: drop a batch or raise `outputs`")]
+    AllTensorsLeased {
+        /// How many outputs there are.
+        outputs: usize,
+    },
+    /// The device failed.
+    #[error(transparent)]
+    Device(#[from] DeviceError),
+}
+
+/// Feeds frames that an application has in its hands: no dataset, no epochs, no threads. The calling thread copies the frames into a
+/// slot and queues the rest.
+///
+/// ```
+/// use gpufeed::backend::host::HostBackend;
+/// use gpufeed::{Feeder, FeederOptions, Normalize, SampleLayout};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let options = FeederOptions { preprocess: Normalize::unit(3).into(), ..FeederOptions::default() };
+/// let mut feeder = Feeder::new(&HostBackend::new(), SampleLayout::image(2, 2, 3)?, options)?;
+/// let frame = [255; 12];
+/// let batch = feeder.feed(&[&frame])?;
+/// assert_eq!(batch.read_f32()?, [1.0; 12]);
+/// # Ok(())
+/// # }
+/// ```
+pub struct Feeder<B: Backend> {
+    lane: B::Lane,
+    outputs: Arc<OutputPool<B::Tensor>>,
+    layout: BatchLayout,
+    preprocess: Preprocess,
+    footprint: Footprint,
+    strategy: Strategy,
+    /// Tensors of submissions that may still be in flight, oldest first: what an asynchronous caller waits for.
+    pending: Vec<(SubmissionId, B::Tensor)>,
+    finished: Vec<SubmissionId>,
+    fed: u64,
+}
+
+impl<B: Backend> Feeder<B> {
+    /// Makes a feeder for frames of this layout, and allocates all of its memory.
+    ///
+    /// # Errors
+    /// As [`Loader::new`](super::Loader::new).
+    pub fn new(backend: &B, frame: SampleLayout, options: FeederOptions) -> Result<Self, OpenError> {
+        let strategy = options.strategy.unwrap_or_else(|| backend.default_strategy());
+        check_counts(&[
+            ("batch_size", options.batch_size, usize::MAX),
+            ("slots", options.slots, LoaderOptions::MOST_POOLED),
+            ("outputs", options.outputs, LoaderOptions::MOST_POOLED),
+        ])?;
+        if strategy.is_direct() {
+            let reason = "it reads a dataset in place; frames are pushed through slots".to_owned();
+            return Err(Unsupported { strategy, reason }.into());
+        }
+        let layout = BatchLayout::new(frame, options.batch_size)?;
+        let spec = LaneSpec {
+            layout,
+            preprocess: options.preprocess.clone(),
+            strategy,
+            slots: options.slots,
+            outputs: options.outputs,
+            fingerprints: false,
+            memory: None,
+            timing: false,
+        };
+        let footprint = backend.footprint(&spec)?;
+        footprint.within(options.byte_budget)?;
+        let mut lane = backend.open_lane(&spec)?;
+        let outputs = (0..options.outputs).map(|_| Ok(Output::new(lane.output()?, options.batch_size)));
+        let outputs = Arc::new(OutputPool::new(outputs.collect::<Result<_, OpenError>>()?, None));
+        Ok(Self {
+            lane,
+            outputs,
+            layout,
+            preprocess: options.preprocess,
+            footprint,
+            strategy,
+            pending: Vec::with_capacity(options.outputs),
+            finished: Vec::with_capacity(options.outputs),
+            fed: 0,
+        })
+    }
+
+    /// Copies frames into a slot and queues them as one batch. Waits for the device only if no slot is free.
+    ///
+    /// The batch's [`indices`](Batch::indices) count the frames fed so far; its [`wait`](Batch::wait) returns when the tensor is ready.
+    ///
+    /// # Errors
+    /// [`FeedError`]; nothing was sent.
+    pub fn feed(&mut self, frames: &[&[u8]]) -> Result<Batch<B>, FeedError> {
+        self.check(frames)?;
+        let output = self.take_output()?;
+        let fill = loop {
+            match self.begin() {
+                Ok(Some(fill)) => break fill,
+                Ok(None) => {
+                    if let Err(error) = self.reap(Wait::One) {
+                        self.outputs.put(output);
+                        return Err(error.into());
+                    }
+                }
+                Err(error) => {
+                    self.outputs.put(output);
+                    return Err(error.into());
+                }
+            }
+        };
+        self.send(frames, fill, output)
+    }
+
+    /// As [`feed`](Self::feed), and gives the thread back while no slot is free. Once submitted the batch is returned at once; await its
+    /// [`ready`](Batch::ready) for the tensor.
+    ///
+    /// # Errors
+    /// [`FeedError`]; nothing was sent.
+    pub async fn feed_async(&mut self, frames: &[&[u8]]) -> Result<Batch<B>, FeedError> {
+        self.check(frames)?;
+        loop {
+            if let Some(fill) = self.begin()? {
+                let output = match self.take_output() {
+                    Ok(output) => output,
+                    Err(error) => {
+                        self.give_back(fill);
+                        return Err(error);
+                    }
+                };
+                return self.send(frames, fill, output);
+            }
+            match self.pending.first().map(|(_, tensor)| tensor.clone()) {
+                Some(tensor) => self.outputs.waiter().wait(tensor).await?,
+                None => self.reap(Wait::One)?,
+            }
+        }
+    }
+
+    /// The strategy in use.
+    #[must_use]
+    pub fn strategy(&self) -> Strategy {
+        self.strategy
+    }
+
+    /// The memory it was planned to take, in exact bytes.
+    #[must_use]
+    pub fn footprint(&self) -> Footprint {
+        self.footprint
+    }
+
+    /// The memory it holds now and how often it has allocated.
+    #[must_use]
+    pub fn memory(&self) -> MemoryUse {
+        self.lane.memory()
+    }
+
+    fn check(&self, frames: &[&[u8]]) -> Result<(), FeedError> {
+        let (most, expected) = (self.layout.batch_size(), self.layout.sample().byte_len());
+        if frames.is_empty() || frames.len() > most {
+            return Err(FeedError::Count { got: frames.len(), most });
+        }
+        match frames.iter().position(|frame| frame.len() != expected) {
+            Some(frame) => Err(FeedError::Length { frame, got: frames[frame].len(), expected }),
+            None => Ok(()),
+        }
+    }
+
+    fn take_output(&self) -> Result<Output<B::Tensor>, FeedError> {
+        self.outputs.take().ok_or(FeedError::AllTensorsLeased { outputs: self.outputs.size() })
+    }
+
+    /// A slot, if one is free now.
+    fn begin(&mut self) -> Result<Option<Fill>, DeviceError> {
+        if self.lane.in_flight() > 0 {
+            self.reap(Wait::Poll)?;
+        }
+        self.lane.begin()
+    }
+
+    fn reap(&mut self, wait: Wait) -> Result<(), DeviceError> {
+        let result = self.lane.reap(wait, &mut self.finished);
+        self.pending.retain(|(id, _)| !self.finished.contains(id));
+        self.finished.clear();
+        result
+    }
+
+    fn give_back(&mut self, fill: Fill) {
+        if let Finish::Filled(filled) = fill.finish() {
+            self.lane.cancel(filled.cancel());
+        }
+    }
+
+    /// Fills the slot and submits it.
+    fn send(&mut self, frames: &[&[u8]], mut fill: Fill, mut output: Output<B::Tensor>) -> Result<Batch<B>, FeedError> {
+        let frame_bytes = self.layout.sample().byte_len();
+        let mut region = fill.cut(self.layout.copy_bytes(frames.len()));
+        for (number, frame) in frames.iter().enumerate() {
+            let at = number * frame_bytes;
+            // `check` compared the lengths.
+            let written = region.writer(at..at + frame_bytes).write(frame);
+            debug_assert!(written.is_ok());
+        }
+        region.commit();
+        let Finish::Filled(filled) = fill.finish() else {
+            self.outputs.put(output);
+            return Err(DeviceError::Refused { message: "the slot is still being filled".to_owned() }.into());
+        };
+        output.indices.clear();
+        output.indices.extend(self.fed..self.fed + frames.len() as u64);
+        let Output { tensor, indices, labels } = output;
+        match self.lane.submit(Feed::Staged(filled), frames.len(), tensor) {
+            Ok(submitted) => {
+                self.pending.push((submitted.id, submitted.tensor.clone()));
+                self.fed += frames.len() as u64;
+                let desc = self.preprocess.tensor(&self.layout, frames.len());
+                let output = Output { tensor: submitted.tensor, indices, labels };
+                Ok(Batch::new(output, Arc::clone(&self.outputs), desc, submitted.id, 0))
+            }
+            Err(rejected) => {
+                self.outputs.put(Output { tensor: rejected.tensor, indices, labels });
+                Err(rejected.error.into())
+            }
+        }
+    }
+}
+
+impl<B: Backend> Drop for Feeder<B> {
+    fn drop(&mut self) {
+        self.outputs.close();
+    }
+}

@@ -1,0 +1,214 @@
+//! The one thread that talks to the device: it takes slots, hands them to the workers, submits them in order and
+//! delivers the tensors.
+//!
+//! It blocks in three ways, so that whoever waits for it is always woken: on its inbox when nothing is in flight; on its inbox
+//! with a short timeout when the device may finish something that nobody reports; and on the device when a free slot is
+//! all it lacks.
+
+mod direct;
+mod ending;
+mod fill;
+mod progress;
+mod send;
+
+pub(super) use direct::Direct;
+pub(super) use progress::Progress;
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::metrics::Metrics;
+use super::outputs::{Output, OutputPool};
+use super::patience;
+use super::sampler::Sampler;
+use super::worker::Job;
+use crate::backend::{Lane, MemoryUse, Wait};
+use crate::error::{DeviceError, LoadError};
+use crate::layout::BatchLayout;
+
+/// How often the device is asked while something else could also happen.
+const POLL_INTERVAL: Duration = Duration::from_micros(200);
+
+/// What the pump is told.
+pub(super) enum ToPump {
+    /// Deliver an epoch; whatever is left of the one before is given up.
+    Start { generation: u64, sampler: Sampler },
+    /// Give the epoch up.
+    Stop,
+    /// The last region of this slot has ended.
+    SlotEnded(usize),
+    /// An output came back while there was none.
+    Wake,
+    /// Run this on the pump's thread.
+    Call(Box<dyn FnOnce() + Send>),
+    /// Tell what memory the lane holds.
+    Memory(flume::Sender<MemoryUse>),
+    /// Begin no further batch of this epoch, and tell how many it has then; `None` if the device is lost.
+    WindDown { generation: u64, reply: flume::Sender<Option<u64>> },
+    /// Wait for the device; tell whether it was lost, and at which batch.
+    Idle(flume::Sender<Result<(), (u64, DeviceError)>>),
+    /// The user has taken a tensor for good: make another.
+    Replace { indices: Vec<u64>, labels: Vec<i64> },
+    /// Finish what is in flight and end.
+    Shutdown { deadline: Instant },
+}
+
+/// What the pump delivers. Every delivery carries an output, so that their number bounds how far the pump runs ahead.
+pub(super) struct Delivery<T> {
+    pub(super) generation: u64,
+    pub(super) output: Output<T>,
+    pub(super) result: Result<Delivered, LoadError>,
+}
+
+/// A batch on its way or ready.
+pub(super) struct Delivered {
+    pub(super) number: u64,
+    pub(super) samples: usize,
+}
+
+pub(super) struct Pump<L: Lane> {
+    pub(super) lane: L,
+    pub(super) layout: BatchLayout,
+    pub(super) workers: usize,
+    pub(super) inbox: flume::Receiver<ToPump>,
+    pub(super) jobs: flume::Sender<Job>,
+    pub(super) deliveries: flume::Sender<Delivery<L::Tensor>>,
+    pub(super) outputs: Arc<OutputPool<L::Tensor>>,
+    pub(super) metrics: Arc<Metrics>,
+    /// Set where the device reads the source's memory by itself; then there are no fills.
+    pub(super) direct: Option<Direct>,
+    pub(super) progress: Progress,
+}
+
+impl<L: Lane> Pump<L> {
+    /// Serves until it is told to shut down or everybody else is gone.
+    pub(super) fn run(mut self) {
+        let deadline = self.serve();
+        self.shut_down(deadline);
+    }
+
+    fn serve(&mut self) -> Option<Instant> {
+        loop {
+            while let Ok(message) = self.inbox.try_recv() {
+                if let Some(deadline) = self.handle(message) {
+                    return Some(deadline);
+                }
+            }
+            self.advance();
+            match self.block() {
+                Ok(Some(message)) => {
+                    if let Some(deadline) = self.handle(message) {
+                        return Some(deadline);
+                    }
+                }
+                Ok(None) => {}
+                Err(flume::RecvError::Disconnected) => return None,
+            }
+        }
+    }
+
+    /// Takes one message; the deadline if it is the last.
+    fn handle(&mut self, message: ToPump) -> Option<Instant> {
+        match message {
+            ToPump::Start { generation, sampler } => {
+                self.discard();
+                self.progress.next_epoch = Some((generation, sampler));
+            }
+            ToPump::Stop => self.discard(),
+            ToPump::SlotEnded(slot) => self.progress.slot_ended(slot),
+            ToPump::Wake => {}
+            ToPump::Call(call) => call(),
+            ToPump::Memory(reply) => {
+                // Whoever asked may have given up.
+                let _ = reply.send(self.lane.memory());
+            }
+            ToPump::WindDown { generation, reply } => {
+                let _ = reply.send(self.wind_down(generation));
+            }
+            ToPump::Idle(reply) => {
+                let _ = reply.send(self.wait_idle());
+            }
+            ToPump::Replace { indices, labels } => match self.lane.output() {
+                Ok(tensor) => self.outputs.put(Output { tensor, indices, labels }),
+                Err(error) => {
+                    log::error!("a tensor that was taken out cannot be replaced: {error}");
+                    self.outputs.shrink();
+                }
+            },
+            ToPump::Shutdown { deadline } => return Some(deadline),
+        }
+        None
+    }
+
+    /// Waits for the next message, or for the device.
+    fn block(&mut self) -> Result<Option<ToPump>, flume::RecvError> {
+        if self.lane.in_flight() == 0 {
+            return patience::recv(&self.inbox).map(Some);
+        }
+        let window = &self.progress.window;
+        let wants_slot = window.to_begin().is_some() && self.progress.lost.is_none();
+        if wants_slot && window.filling() == 0 && !window.front_is_ready() {
+            self.reap(Wait::One);
+            return Ok(None);
+        }
+        match self.inbox.recv_timeout(POLL_INTERVAL) {
+            Ok(message) => Ok(Some(message)),
+            Err(flume::RecvTimeoutError::Timeout) => Ok(None),
+            Err(flume::RecvTimeoutError::Disconnected) => Err(flume::RecvError::Disconnected),
+        }
+    }
+
+    /// Does all that can be done now.
+    fn advance(&mut self) {
+        loop {
+            if self.lane.in_flight() > 0 {
+                self.reap(Wait::Poll);
+            }
+            let mut sent = false;
+            while self.send_front() {
+                sent = true;
+            }
+            self.start_next_epoch();
+            while self.begin_next() || self.submit_direct() {}
+            // What was sent may have ended at once, and its slot is free then.
+            if !sent {
+                break;
+            }
+        }
+        self.tell_loss();
+    }
+
+    /// Notes what the device has finished.
+    fn reap(&mut self, wait: Wait) {
+        let result = self.lane.reap(wait, &mut self.progress.finished);
+        let now = Instant::now();
+        for id in self.progress.finished.drain(..) {
+            if let Some(at) = self.progress.in_flight.iter().position(|(submission, _)| *submission == id) {
+                let (_, passage) = self.progress.in_flight.swap_remove(at);
+                self.metrics.finished(passage, now);
+            }
+        }
+        match result {
+            Ok(()) => {}
+            Err(error @ DeviceError::Lost { .. }) => {
+                if self.progress.lost.is_none() {
+                    self.lose(error);
+                }
+            }
+            Err(error) => log::error!("the device reported: {error}"),
+        }
+    }
+
+    fn deliver(&self, output: Output<L::Tensor>, result: Result<Delivered, LoadError>) {
+        let delivery = Delivery { generation: self.progress.generation, output, result };
+        // Without a receiver the loader is being dropped, and a shutdown message follows.
+        let _ = self.deliveries.send(delivery);
+    }
+}
+
+impl<L: Lane> Drop for Pump<L> {
+    /// After this no call is run and no output is pooled: whoever waits for either must not.
+    fn drop(&mut self) {
+        self.outputs.close();
+    }
+}

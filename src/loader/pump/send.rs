@@ -1,0 +1,106 @@
+//! From a filled slot to a delivered batch.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::super::metrics::Passage;
+use super::super::outputs::Output;
+use super::progress::Begun;
+use super::{Delivered, Pump};
+use crate::backend::{Feed, Lane};
+use crate::error::{DeviceError, LoadError, Stage};
+use crate::staging::{Fill, Finish};
+
+impl<L: Lane> Pump<L> {
+    /// Sends the oldest batch, if it is ready and there is an output for it.
+    pub(super) fn send_front(&mut self) -> bool {
+        if !self.progress.window.front_is_ready() {
+            return false;
+        }
+        if self.progress.discarding || self.progress.lost.is_some() {
+            self.discard_front();
+            return true;
+        }
+        let Some(output) = self.outputs.take() else { return false };
+        let Some((number, begun)) = self.progress.window.take_ready() else { return false };
+        match begun {
+            Begun::Failed(source) => {
+                self.deliver(output, Err(LoadError::Device { batch: number, stage: Stage::Begin, source }));
+            }
+            Begun::Filling { fill, at, handed_out, ended } => {
+                let ended = ended.unwrap_or(handed_out);
+                self.finish_fill(fill, Passage { begun: at, submitted: at }, ended - handed_out, output, number);
+            }
+        }
+        true
+    }
+
+    fn finish_fill(
+        &mut self,
+        fill: Fill,
+        passage: Passage,
+        fill_time: Duration,
+        mut output: Output<L::Tensor>,
+        number: u64,
+    ) {
+        let slot = fill.slot();
+        let assembly = Arc::clone(&self.progress.assemblies[slot]);
+        match fill.finish() {
+            Finish::Filled(filled) => {
+                assembly.copy_out(&mut output.indices, &mut output.labels);
+                let samples = assembly.samples();
+                let start = Instant::now();
+                let Output { tensor, indices, labels } = output;
+                match self.lane.submit(Feed::Staged(filled), samples, tensor) {
+                    Ok(submitted) => {
+                        let now = Instant::now();
+                        self.metrics.submitted(assembly.read_time(), fill_time, now - start);
+                        self.progress.in_flight.push((submitted.id, Passage { submitted: now, ..passage }));
+                        let output = Output { tensor: submitted.tensor, indices, labels };
+                        self.deliver(output, Ok(Delivered { number, samples }));
+                    }
+                    Err(rejected) => {
+                        let output = Output { tensor: rejected.tensor, indices, labels };
+                        self.reject(output, number, rejected.error);
+                    }
+                }
+            }
+            Finish::Cancelled(cancelled) => {
+                self.lane.cancel(cancelled);
+                match assembly.take_failure() {
+                    Some(failure) => self.deliver(output, Err(failure.into_error(number))),
+                    None => {
+                        let reason = "a worker ended without its batch".to_owned();
+                        self.deliver(output, Err(LoadError::Stopped { reason }));
+                    }
+                }
+            }
+            Finish::Open(fill) => {
+                // The slot was reported ended, so this is a defect of the loader; the slot is lost, the user is told.
+                drop(fill);
+                let reason = format!("slot {slot} was reported ended while it is being filled");
+                self.deliver(output, Err(LoadError::Stopped { reason }));
+            }
+        }
+    }
+
+    pub(super) fn reject(&mut self, output: Output<L::Tensor>, number: u64, source: DeviceError) {
+        if matches!(source, DeviceError::Lost { .. }) {
+            self.outputs.put(output);
+            self.lose(source);
+        } else {
+            self.deliver(output, Err(LoadError::Device { batch: number, stage: Stage::Submit, source }));
+        }
+    }
+
+    /// Takes the oldest batch out without sending it.
+    pub(super) fn discard_front(&mut self) {
+        if let Some((_, Begun::Filling { fill, .. })) = self.progress.window.take_ready() {
+            match fill.finish() {
+                Finish::Filled(filled) => self.lane.cancel(filled.cancel()),
+                Finish::Cancelled(cancelled) => self.lane.cancel(cancelled),
+                Finish::Open(_) => {}
+            }
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! What copying alone reaches, measured between the rounds.
+
+use std::time::Duration;
+
+use super::engine::Comparison;
+use super::parallel_memcpy;
+use super::report::{Ceilings, Settings};
+use crate::backend::Backend;
+
+/// Each measurement of the host's ceiling touches half a gigabyte first, so that there are no more than this.
+const MOST_MEMCPY: usize = 5;
+
+impl<B: Backend> Comparison<'_, B> {
+    /// The host's ceiling once a round, as it drifts like everything else; the device's own copy once.
+    pub(super) fn measure_ceilings(&mut self, round: usize) {
+        let time = self.plan.timing.ceiling;
+        let sample = self.source.layout().byte_len();
+        let sizes: Vec<Settings> = self.contestants.iter().map(|(place, _)| self.plan.settings[*place]).collect();
+        for Settings { batch_size, workers, .. } in sizes {
+            let bytes = sample.saturating_mul(batch_size);
+            let known = |c: &Ceilings| (c.batch_size, c.workers) == (batch_size, workers);
+            let place = match self.report.ceilings.iter().position(known) {
+                Some(place) => place,
+                None if self.over() => continue,
+                None => {
+                    let ceilings = self.new_ceilings(batch_size, workers, bytes, time);
+                    self.report.ceilings.push(ceilings);
+                    self.report.ceilings.len() - 1
+                }
+            };
+            let samples = self.report.ceilings[place].host_memcpy_samples.len();
+            if samples < round && samples < MOST_MEMCPY && !self.over() {
+                let rate = parallel_memcpy(bytes, workers, time).map(|rate| rate / 1e9);
+                self.report.ceilings[place].host_memcpy_samples.extend(rate);
+            }
+        }
+    }
+
+    fn new_ceilings(&self, batch_size: usize, workers: usize, bytes: usize, time: Duration) -> Ceilings {
+        // The device's copy is the same for any number of workers.
+        let same = self.report.ceilings.iter().find(|c| c.batch_size == batch_size);
+        let (device_copy_gb_s, device_copy_error) = match same {
+            Some(same) => (same.device_copy_gb_s, same.device_copy_error.clone()),
+            None => match self.backend.copy_ceiling(bytes, time) {
+                Ok(rate) if rate.is_finite() && rate > 0.0 => (Some(rate / 1e9), None),
+                Ok(rate) => (None, Some(format!("measured as {rate}"))),
+                Err(error) => (None, Some(error.to_string())),
+            },
+        };
+        let host_memcpy_samples = Vec::new();
+        Ceilings {
+            batch_size,
+            workers,
+            host_memcpy_samples,
+            host_memcpy_gb_s: None,
+            device_copy_gb_s,
+            device_copy_error,
+        }
+    }
+}

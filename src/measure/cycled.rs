@@ -1,0 +1,75 @@
+//! A source that begins again at its end, so that a round of measuring does not end with an epoch.
+
+use std::sync::Arc;
+
+use crate::backend::StableHostMemory;
+use crate::error::SourceError;
+use crate::layout::SampleLayout;
+use crate::source::Source;
+use crate::staging::SampleWriter;
+
+/// About this many samples: no round gets that far.
+const SAMPLES: u64 = 1 << 40;
+
+/// The same samples again and again. Between epochs a loader runs empty, and on a small set that would be measured.
+pub(super) struct Cycled {
+    inner: Arc<dyn Source>,
+}
+
+impl Cycled {
+    pub(super) fn new(inner: Arc<dyn Source>) -> Self {
+        Self { inner }
+    }
+
+    fn within(&self, index: u64) -> u64 {
+        index % self.inner.len().max(1)
+    }
+}
+
+impl Source for Cycled {
+    fn layout(&self) -> SampleLayout {
+        self.inner.layout()
+    }
+
+    fn len(&self) -> u64 {
+        let len = self.inner.len();
+        // A whole number of passes, so that a shuffle takes each sample equally often. No sample stays no sample.
+        len.saturating_mul((SAMPLES / len.max(1)).max(1))
+    }
+
+    fn read(&self, index: u64, out: &mut SampleWriter<'_>) -> Result<(), SourceError> {
+        self.inner.read(self.within(index), out)
+    }
+
+    fn memory(&self) -> Option<Arc<dyn StableHostMemory>> {
+        self.inner.memory()
+    }
+
+    fn position(&self, index: u64) -> u64 {
+        self.inner.position(self.within(index))
+    }
+
+    fn check(&self) -> Result<(), SourceError> {
+        self.inner.check()
+    }
+
+    fn label(&self, index: u64) -> Option<i64> {
+        self.inner.label(self.within(index))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::source::MemorySource;
+
+    #[test]
+    fn after_the_last_sample_comes_the_first() {
+        let layout = SampleLayout::bytes(&[1]).expect("bytes");
+        let cycled = Cycled::new(Arc::new(MemorySource::new(vec![5, 6, 7], layout).expect("three samples")));
+        assert_eq!((cycled.len() % 3, cycled.len() > SAMPLES - 3), (0, true));
+        let mut memory = [0];
+        cycled.read(3_000_001, &mut SampleWriter::over(&mut memory)).expect("read");
+        assert_eq!(memory, [6]);
+    }
+}

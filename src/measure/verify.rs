@@ -1,0 +1,187 @@
+//! Checking what a loader delivers, batch by batch, before any of it is timed.
+//!
+//! An untimed epoch runs with the very settings that will be timed. Of every batch the indices are compared with the sampler's
+//! order, and the device's fingerprint of each sample with the CPU's own, of the sample as the source tells it once more. Of the
+//! first, a middle and the last batch (of small batches: of all) the whole tensor is read back and compared with the f64 oracle.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+
+use super::check::{Checker, Mismatch};
+use crate::backend::{Backend, Footprint};
+use crate::error::{DeviceError, LayoutError, LoadError, OpenError, SourceError};
+use crate::loader::{Batch, Loader, LoaderOptions, Sampler};
+use crate::source::Source;
+
+/// Tensors up to this many bytes are all compared whole.
+const SMALL_TENSOR: usize = 256 << 10;
+
+/// What was checked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Verified {
+    /// Batches whose indices and fingerprints were compared.
+    pub batches: u64,
+    /// Samples in them.
+    pub samples: u64,
+    /// Batches whose whole tensor was compared.
+    pub tensors: u64,
+}
+
+/// Why something cannot be relied on.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum VerifyError {
+    /// What was delivered is wrong.
+    #[error(transparent)]
+    Wrong(#[from] Mismatch),
+    /// The source did not tell a sample a second time.
+    #[error("batch {batch}: sample {index} could not be read again to compare: {source}")]
+    Source {
+        /// The batch.
+        batch: u64,
+        /// The sample.
+        index: u64,
+        /// The source's own error.
+        source: SourceError,
+    },
+    /// A batch could not be read back.
+    #[error("batch {batch} could not be read back: {source}")]
+    ReadBack {
+        /// The batch.
+        batch: u64,
+        /// The device's error.
+        source: DeviceError,
+    },
+    /// The loader could not be made.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// The loader delivered an error.
+    #[error(transparent)]
+    Load(#[from] LoadError),
+    /// The samples and what is to be made of them do not fit.
+    #[error(transparent)]
+    Layout(#[from] LayoutError),
+    /// The caller asked for an end.
+    #[error("stopped")]
+    Stopped,
+}
+
+impl VerifyError {
+    /// Whether wrong data was delivered, rather than none.
+    #[must_use]
+    pub fn is_wrong_data(&self) -> bool {
+        matches!(self, Self::Wrong(_))
+    }
+
+    /// Whether the device is gone.
+    #[must_use]
+    pub fn is_lost(&self) -> bool {
+        matches!(
+            self,
+            Self::Load(LoadError::Device { source: DeviceError::Lost { .. }, .. })
+                | Self::ReadBack { source: DeviceError::Lost { .. }, .. }
+                | Self::Open(OpenError::Device(DeviceError::Lost { .. }))
+        )
+    }
+}
+
+/// How much is checked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Extent {
+    /// At most this many batches: an epoch, usually. [`Extent::minimum`] is checked in any case.
+    pub batches: u64,
+    /// No further batch after this long. [`Extent::minimum`] is checked in any case.
+    pub time: Duration,
+}
+
+impl Extent {
+    /// Every slot and every output is used at least twice by then.
+    #[must_use]
+    pub fn minimum(options: &LoaderOptions) -> u64 {
+        (options.slots + options.outputs + 2) as u64
+    }
+}
+
+/// Checks a loader with these options on `source`, and tells the memory it took.
+///
+/// # Errors
+/// [`VerifyError`]; of wrong data it says in which batch and sample, and what differs.
+pub fn verify<B: Backend>(
+    backend: &B,
+    source: &Arc<dyn Source>,
+    options: &LoaderOptions,
+    extent: Extent,
+    stop: &dyn Fn() -> bool,
+) -> Result<(Verified, Footprint), VerifyError> {
+    let options = LoaderOptions { fingerprints: true, ..options.clone() };
+    let mut loader = Loader::new(backend, Arc::clone(source), options.clone())?;
+    let footprint = loader.footprint();
+    let mut checker = Checker::new(Arc::clone(source), &options)?;
+    let minimum = Extent::minimum(&options);
+    let batches = loader.batches_per_epoch().min(extent.batches.max(minimum));
+    let small = loader.tensor().byte_len() <= SMALL_TENSOR;
+    let started = Instant::now();
+    let mut done = Verified::default();
+    for batch in loader.epoch(0) {
+        if stop() {
+            return Err(VerifyError::Stopped);
+        }
+        let batch = batch?;
+        let number = done.batches + 1;
+        let last = number >= batches || (number >= minimum && started.elapsed() >= extent.time);
+        let whole = small || last || number == 1 || number == minimum.div_ceil(2);
+        check_batch(&mut checker, &options, &batch, whole)?;
+        done.batches = number;
+        done.samples += batch.len() as u64;
+        done.tensors += u64::from(whole);
+        if last {
+            break;
+        }
+    }
+    Ok((done, footprint))
+}
+
+/// Checks one batch of a loader that computes fingerprints.
+fn check_batch<B: Backend>(
+    checker: &mut Checker,
+    options: &LoaderOptions,
+    batch: &Batch<B>,
+    whole: bool,
+) -> Result<(), VerifyError> {
+    let number = batch.number();
+    let read_back = |source| VerifyError::ReadBack { batch: number, source };
+    checker.indices(&order(checker.source(), options, batch.epoch()), number, batch.indices())?;
+    checker.read(number, batch.indices())?;
+    let fingerprints = batch.fingerprints().map_err(read_back)?;
+    checker.fingerprints(number, fingerprints.as_deref())?;
+    if whole {
+        checker.tensor(number, &batch.read().map_err(read_back)?)?;
+    }
+    Ok(())
+}
+
+/// Checks the last batch of a timed round: indices and the whole tensor.
+///
+/// # Errors
+/// As [`verify`].
+pub(super) fn check_timed<B: Backend>(
+    checker: &mut Checker,
+    options: &LoaderOptions,
+    batch: &Batch<B>,
+) -> Result<(), VerifyError> {
+    let number = batch.number();
+    checker.indices(&order(checker.source(), options, batch.epoch()), number, batch.indices())?;
+    checker.read(number, batch.indices())?;
+    let tensor = batch.read().map_err(|source| VerifyError::ReadBack { batch: number, source })?;
+    Ok(checker.tensor(number, &tensor)?)
+}
+
+fn order(source: &dyn Source, options: &LoaderOptions, epoch: u64) -> Sampler {
+    Sampler::new(source.len(), options.batch_size, options.last_batch, options.seed, epoch)
+}
+
+#[cfg(test)]
+#[path = "verify_tests.rs"]
+mod tests;

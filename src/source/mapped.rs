@@ -1,0 +1,74 @@
+//! A file mapped into memory, for devices to read.
+
+#![allow(unsafe_code)]
+
+use std::fs::File;
+use std::io;
+use std::ptr::NonNull;
+use std::time::SystemTime;
+
+use memmap2::Mmap;
+
+use crate::backend::StableHostMemory;
+
+/// A shared, read-only mapping of a whole file. The CPU never touches it: a file that shrinks would end the process with a signal.
+#[derive(Debug)]
+pub(super) struct MappedFile {
+    map: Mmap,
+    base: NonNull<u8>,
+    stamp: Stamp,
+}
+
+/// What a file looked like.
+#[derive(Debug, PartialEq, Eq)]
+struct Stamp {
+    len: u64,
+    modified: Option<SystemTime>,
+}
+
+impl Stamp {
+    fn of(file: &File) -> io::Result<Self> {
+        let metadata = file.metadata()?;
+        Ok(Self { len: metadata.len(), modified: metadata.modified().ok() })
+    }
+}
+
+// SAFETY: the mapping is owned, has no thread affinity, and is only read, by devices.
+unsafe impl Send for MappedFile {}
+// SAFETY: as above.
+unsafe impl Sync for MappedFile {}
+
+impl MappedFile {
+    pub(super) fn new(file: &File) -> io::Result<Self> {
+        let stamp = Stamp::of(file)?;
+        // SAFETY: no reference into the mapping is ever made, so that a file which changes underneath breaks no rule of the
+        // language; what a device reads from it is checked by `unchanged` as well as that can be.
+        let map = unsafe { Mmap::map(file)? };
+        let base = NonNull::new(map.as_ptr().cast_mut()).ok_or_else(|| io::Error::from(io::ErrorKind::InvalidData))?;
+        Ok(Self { map, base, stamp })
+    }
+
+    /// Fails if the file's size or time of modification is not what it was when it was mapped.
+    pub(super) fn unchanged(&self, file: &File) -> io::Result<()> {
+        if Stamp::of(file)? == self.stamp {
+            return Ok(());
+        }
+        Err(io::Error::new(io::ErrorKind::InvalidData, "the file was changed while it is mapped"))
+    }
+}
+
+// SAFETY: the mapping stays where it is, with this length, until it is dropped. That nobody writes the file is what its user
+// was told to see to; `unchanged` notices most who do.
+unsafe impl StableHostMemory for MappedFile {
+    fn address(&self) -> NonNull<u8> {
+        self.base
+    }
+
+    fn len(&self) -> usize {
+        self.map.len()
+    }
+
+    fn is_mapped_read_only(&self) -> bool {
+        true
+    }
+}

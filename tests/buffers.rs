@@ -1,0 +1,81 @@
+//! Batches as an application's own `wgpu` buffers: submitted with, kept for good.
+
+#![cfg(feature = "wgpu")]
+#![allow(clippy::print_stderr)] // What is skipped is said.
+
+use std::io::Write;
+use std::sync::Arc;
+
+use gpufeed::backend::wgpu::WgpuBackend;
+use gpufeed::{Loader, LoaderOptions, MemorySource, OpenError, SampleLayout, wgpu};
+
+fn loader(test: &str, outputs: usize) -> Option<Loader<WgpuBackend>> {
+    let backend = match WgpuBackend::open("vulkan:0") {
+        Err(OpenError::NoDevice { .. }) => {
+            let line = format!("skipped: {test}: no Vulkan device here");
+            eprintln!("{line}");
+            if let Some(path) = std::env::var_os("GPUFEED_SKIP_LOG") {
+                let log = std::fs::OpenOptions::new().create(true).append(true).open(path);
+                log.and_then(|mut log| writeln!(log, "{line}")).expect("the list of skipped tests can be written");
+            }
+            return None;
+        }
+        opened => opened.expect("the device is there and opens"),
+    };
+    let bytes: Vec<u8> = (0..32 * 16).map(|i| (i / 16) as u8).collect();
+    let source = MemorySource::new(bytes, SampleLayout::bytes(&[16]).expect("valid")).expect("whole samples");
+    let options = LoaderOptions { batch_size: 2, outputs, ..LoaderOptions::default() };
+    Some(Loader::new(&backend, Arc::new(source), options).expect("the loader opens"))
+}
+
+/// Reads a buffer back without gpufeed.
+fn read(device: &wgpu::Device, queue: &wgpu::Queue, buffer: &wgpu::Buffer, bytes: u64) -> Vec<u8> {
+    let staging = device.create_buffer(&wgpu::BufferDescriptor {
+        label: None,
+        size: bytes,
+        usage: wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST,
+        mapped_at_creation: false,
+    });
+    let mut encoder = device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
+    encoder.copy_buffer_to_buffer(buffer, 0, &staging, 0, bytes);
+    encoder.map_buffer_on_submit(&staging, wgpu::MapMode::Read, .., |result| result.expect("mapped"));
+    queue.submit([encoder.finish()]);
+    device.poll(wgpu::PollType::wait_indefinitely()).expect("the device is there");
+    staging.slice(..).get_mapped_range().expect("mapped").to_vec()
+}
+
+#[test]
+fn work_submitted_with_a_batch_sees_that_batch_and_no_later_one() {
+    // One output: the loader writes the next batch into the same buffer as soon as it has it back.
+    let Some(mut loader) = loader("work_submitted_with_a_batch", 1) else { return };
+    let (device, queue) = (loader.backend().device().clone(), loader.backend().queue().clone());
+    let copies = device.create_buffer(&wgpu::BufferDescriptor {
+        label: None,
+        size: 32 * 16,
+        usage: wgpu::BufferUsages::COPY_DST | wgpu::BufferUsages::COPY_SRC,
+        mapped_at_creation: false,
+    });
+    for batch in loader.epoch(0) {
+        let batch = batch.expect("no error");
+        let mut encoder = device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
+        encoder.copy_buffer_to_buffer(batch.buffer(), 0, &copies, batch.number() * 32, 32);
+        batch.submit([encoder.finish()]);
+    }
+    let right: Vec<u8> = (0..32 * 16).map(|i| (i / 16) as u8).collect();
+    assert_eq!(read(&device, &queue, &copies, 32 * 16), right);
+}
+
+#[test]
+fn a_buffer_that_is_kept_stays_as_it_is_and_the_loader_goes_on() {
+    let Some(mut loader) = loader("a_buffer_that_is_kept", 2) else { return };
+    let (device, queue) = (loader.backend().device().clone(), loader.backend().queue().clone());
+    let mut kept = Vec::new();
+    for batch in loader.epoch(0) {
+        kept.push(batch.expect("another output took its place").into_buffer());
+    }
+    assert_eq!(kept.len(), 16);
+    for (number, buffer) in (0u8..).zip(&kept) {
+        let right = [[number * 2; 16], [number * 2 + 1; 16]].concat();
+        assert_eq!(read(&device, &queue, buffer, 32), right);
+    }
+}

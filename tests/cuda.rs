@@ -1,0 +1,258 @@
+//! What only CUDA has: kernels of every shape against the CPU, memory that the device reads by itself, an application's
+//! streams, and page-lock failures. Skipped in sight where there is no driver.
+
+#![cfg(feature = "cuda")]
+#![allow(clippy::print_stderr)] // A test that skips itself says so.
+
+mod cuda_support;
+
+use std::sync::Arc;
+
+use cuda_support::{CASES, check_tensor, image_bytes, lane_spec, on_cuda};
+use gpufeed::backend::cuda::{CudaBackend, CudaLane, CudaTensor, Gather, HostArena, OnStream};
+use gpufeed::backend::{Feed, Lane, LaneSpec, StableHostMemory, Tensor, Wait};
+use gpufeed::cudarc::driver::{CudaSlice, CudaStream, DevicePtr, result};
+use gpufeed::preprocess::fingerprint;
+use gpufeed::staging::{Filled, Finish};
+use gpufeed::{
+    Backend, BatchLayout, DeviceError, FloatType, Normalize, OpenError, Preprocess, SampleLayout, Strategy,
+    TensorLayout,
+};
+
+/// Sends one batch through a slot.
+fn send(lane: &mut CudaLane, bytes: &[u8], samples: usize, output: CudaTensor) -> CudaTensor {
+    let filled = fill(lane, bytes);
+    lane.submit(Feed::Staged(filled), samples, output).expect("it is sent").tensor
+}
+
+/// Why a batch of eight cannot be sent.
+fn send_result(lane: &mut CudaLane, bytes: &[u8], output: CudaTensor) -> Result<(), DeviceError> {
+    let filled = fill(lane, bytes);
+    lane.submit(Feed::Staged(filled), 8, output).map(drop).map_err(|rejected| rejected.error)
+}
+
+fn fill(lane: &mut CudaLane, bytes: &[u8]) -> Filled {
+    let mut fill = lane.begin().expect("the device is there").expect("a slot is free");
+    let mut region = fill.cut(bytes.len().next_multiple_of(4));
+    region.writer(0..bytes.len()).write(bytes).expect("it fits");
+    region.commit();
+    let Finish::Filled(filled) = fill.finish() else { panic!("the region is committed") };
+    filled
+}
+
+#[test]
+fn every_shape_is_normalised_within_the_bound() {
+    on_cuda("every_shape_is_normalised_within_the_bound", |backend| {
+        for case in CASES {
+            for (order, dtype) in cuda_support::tensors() {
+                let spec = lane_spec(case, order, dtype, Strategy::PinnedRing);
+                let mut lane = backend.open_lane(&spec).expect("the lane opens");
+                let mut output = lane.output().expect("an output");
+                for samples in [1, 3, spec.layout.batch_size()] {
+                    let bytes = image_bytes(&spec.layout, samples);
+                    output = send(&mut lane, &bytes, samples, output);
+                    check_tensor(&spec, &bytes, &output);
+                    lane.reap(Wait::All, &mut Vec::new()).expect("the device is there");
+                }
+            }
+        }
+    });
+}
+
+#[test]
+fn halves_round_to_even_keep_subnormals_and_overflow() {
+    on_cuda("halves_round_to_even_keep_subnormals_and_overflow", |backend| {
+        let tie = |bits: i32, bias: f64| {
+            let std = 2f64.powi(bits) / 255.0;
+            (-bias * std, std)
+        };
+        let ranges = [tie(9, 8.0), tie(9, -8.0), tie(27, 0.0), tie(31, 0.0), (0.5, 70_000.0), (0.2, 1e-5)];
+        for (mean, std) in ranges {
+            let normalize = Normalize::new(&[mean], &[std]).with_dtype(FloatType::F16);
+            let sample = SampleLayout::image(16, 16, 1).expect("valid");
+            let spec = LaneSpec {
+                layout: BatchLayout::new(sample, 1).expect("valid"),
+                preprocess: normalize.clone().into(),
+                ..lane_spec(CASES[0], TensorLayout::Nhwc, FloatType::F16, Strategy::PinnedRing)
+            };
+            let mut lane = backend.open_lane(&spec).expect("the lane opens");
+            let output = lane.output().expect("an output");
+            let bytes: Vec<u8> = (0..=255).collect();
+            let tensor = send(&mut lane, &bytes, 1, output);
+            let read = tensor.read(&spec.preprocess.tensor(&spec.layout, 1)).expect("it can be read");
+            for (&pixel, half) in bytes.iter().zip(read.chunks_exact(2)) {
+                let value = f64::from(pixel) * normalize.scale(0) + normalize.bias(0);
+                let got = half::f16::from_le_bytes([half[0], half[1]]);
+                let exact = half::f16::from_f64(value);
+                let near = (got.to_f64() - value).abs() <= gpufeed::preprocess::error_bound(&normalize, 0, pixel);
+                assert!(got == exact || (near && std != tie(9, 0.0).1), "{pixel}: {got} instead of {value}");
+            }
+        }
+    });
+}
+
+#[test]
+fn raw_samples_of_odd_sizes_have_the_cpus_fingerprints() {
+    on_cuda("raw_samples_of_odd_sizes_have_the_cpus_fingerprints", |backend| {
+        for (length, batch) in [(1, 70_000), (3, 9), (4099, 40), (40_001, 7), (16_384, 8), (2_000_001, 2)] {
+            let sample = SampleLayout::bytes(&[length]).expect("valid");
+            let spec = LaneSpec {
+                layout: BatchLayout::new(sample, batch).expect("valid"),
+                preprocess: Preprocess::Raw,
+                ..lane_spec(CASES[0], TensorLayout::Nchw, FloatType::F32, Strategy::PinnedRing)
+            };
+            let mut lane = backend.open_lane(&spec).expect("the lane opens");
+            let bytes: Vec<u8> = (0..length * batch).map(|i| (i * 7 + i / 251) as u8).collect();
+            let output = lane.output().expect("an output");
+            let tensor = send(&mut lane, &bytes, batch, output);
+            let right: Vec<u64> = bytes.chunks_exact(length).map(fingerprint).collect();
+            assert!(tensor.fingerprints(batch).expect("readable").as_ref() == Some(&right), "{length} x {batch}");
+            assert!(tensor.read(&spec.preprocess.tensor(&spec.layout, batch)).expect("readable") == bytes);
+        }
+    });
+}
+
+/// Every sample of a data set in page-locked memory, gathered in another order, several batches in flight.
+fn gathered(backend: &CudaBackend, gather: Gather) {
+    let Ok(backend) = backend.with_gather(gather) else {
+        return eprintln!("skipped: {gather:?} needs a newer driver");
+    };
+    for case in CASES {
+        for (order, dtype) in cuda_support::tensors() {
+            let mut spec = lane_spec(case, order, dtype, Strategy::Registered);
+            let (sample, batch) = (spec.layout.sample().byte_len(), spec.layout.batch_size());
+            let data = image_bytes(&BatchLayout::new(spec.layout.sample(), 40).expect("valid"), 40);
+            let arena = HostArena::new(data.len(), |bytes| bytes.copy_from_slice(&data)).expect("memory");
+            spec.memory = Some(Arc::new(arena));
+            let mut lane = backend.open_lane(&spec).expect("the lane opens");
+            assert!(lane.begin().expect("the device is there").is_none(), "there are no slots");
+            let outputs: Vec<CudaTensor> = (0..4).map(|_| lane.output().expect("an output")).collect();
+            for (turn, output) in outputs.into_iter().enumerate() {
+                let samples = if turn == 3 { 1 } else { batch };
+                let chosen: Vec<usize> = (0..samples).map(|i| (i * 17 + turn * 5) % 40).collect();
+                let offsets: Vec<u64> = chosen.iter().map(|index| (index * sample) as u64).collect();
+                let sent = lane.submit(Feed::Direct(&offsets), samples, output).expect("it is sent");
+                let bytes: Vec<u8> =
+                    chosen.iter().flat_map(|index| data[index * sample..(index + 1) * sample].to_vec()).collect();
+                check_tensor(&spec, &bytes, &sent.tensor);
+            }
+            let mut finished = Vec::new();
+            lane.reap(Wait::All, &mut finished).expect("the device is there");
+            assert_eq!((finished, lane.in_flight()), (vec![0, 1, 2, 3], 0));
+        }
+    }
+}
+
+#[test]
+fn registered_memory_is_gathered_by_batched_copies() {
+    on_cuda("registered_memory_is_gathered_by_batched_copies", |backend| gathered(&backend, Gather::Batched));
+}
+
+#[test]
+fn registered_memory_is_gathered_by_single_copies() {
+    on_cuda("registered_memory_is_gathered_by_single_copies", |backend| gathered(&backend, Gather::Each));
+}
+
+#[test]
+fn registered_memory_is_gathered_by_the_kernel() {
+    on_cuda("registered_memory_is_gathered_by_the_kernel", |backend| gathered(&backend, Gather::Kernel));
+}
+
+#[test]
+fn a_registration_is_shared_by_lanes_and_ends_with_the_last() {
+    on_cuda("a_registration_is_shared_by_lanes_and_ends_with_the_last", |backend| {
+        let mut spec = lane_spec(CASES[0], TensorLayout::Nchw, FloatType::F32, Strategy::Registered);
+        let error = backend.open_lane(&spec).map(drop).expect_err("no memory was given");
+        assert!(matches!(error, OpenError::Unsupported(_)), "{error}");
+        let arena: Arc<dyn StableHostMemory> = Arc::new(HostArena::new(1 << 20, |_| ()).expect("memory"));
+        spec.memory = Some(Arc::clone(&arena));
+        for _ in 0..3 {
+            let first = backend.open_lane(&spec).expect("the lane opens");
+            let mut second = backend.open_lane(&spec).expect("the same memory again");
+            drop(first);
+            let output = second.output().expect("an output");
+            let beyond = second.submit(Feed::Direct(&[1 << 20]), 1, output).expect_err("beyond the memory");
+            assert!(matches!(beyond.error, DeviceError::Refused { .. }), "{}", beyond.error);
+            second.submit(Feed::Direct(&[0]), 1, beyond.tensor).expect("it is still locked");
+            drop(second);
+        }
+        spec.memory = None;
+        assert_eq!(Arc::strong_count(&arena), 1, "nobody holds the memory any more");
+    });
+}
+
+/// Keeps a stream busy for a while, then copies the tensor into the returned memory.
+#[allow(unsafe_code)]
+fn slow_copy(stream: &Arc<CudaStream>, guard: &OnStream<'_>, bytes: usize) -> CudaSlice<u8> {
+    let slow = stream.alloc_zeros::<u8>(1 << 28).expect("memory");
+    let mut other = stream.alloc_zeros::<u8>(1 << 28).expect("memory");
+    for _ in 0..40 {
+        stream.memcpy_dtod(&slow, &mut other).expect("queued");
+    }
+    let copy = stream.alloc_zeros::<u8>(bytes).expect("memory");
+    let (to, synced) = copy.device_ptr(stream);
+    // SAFETY: the stream holds the guard, and both memories have so many bytes.
+    let from = unsafe { guard.tensor().device_address() };
+    // SAFETY: as above.
+    unsafe { result::memcpy_dtod_async(to, from, bytes, stream.cu_stream()) }.expect("queued");
+    drop(synced);
+    copy
+}
+
+#[test]
+fn a_batch_is_not_overwritten_before_an_applications_stream_has_read_it() {
+    on_cuda("a_batch_is_not_overwritten_before_an_applications_stream_has_read_it", |backend| {
+        let spec = lane_spec((224, 224, 3, 8), TensorLayout::Nchw, FloatType::F32, Strategy::PinnedRing);
+        let mut lane = backend.open_lane(&spec).expect("the lane opens");
+        let bytes = image_bytes(&spec.layout, 8);
+        let others: Vec<u8> = bytes.iter().map(|byte| !byte).collect();
+        let stream = backend.context().new_stream().expect("a stream");
+        let output = lane.output().expect("an output");
+        let first = send(&mut lane, &bytes, 8, output);
+        let desc = spec.preprocess.tensor(&spec.layout, 8);
+        let right = first.read(&desc).expect("it can be read");
+        let guard = first.on_stream(&stream).expect("the tensor can be used");
+        let refused = send_result(&mut lane, &others, first.clone()).expect_err("it is in use");
+        assert!(matches!(refused, DeviceError::Refused { .. }), "{refused}");
+        let copy = slow_copy(&stream, &guard, right.len());
+        drop(guard);
+        let second = send(&mut lane, &others, 8, first);
+        assert!(stream.clone_dtoh(&copy).expect("it can be read") == right, "the copy saw the second batch");
+        check_tensor(&spec, &others, &second);
+    });
+}
+
+#[test]
+fn more_page_locked_memory_than_there_is_is_refused_as_the_hosts() {
+    on_cuda("more_page_locked_memory_than_there_is_is_refused_as_the_hosts", |backend| {
+        let spec = LaneSpec {
+            layout: BatchLayout::new(SampleLayout::bytes(&[1 << 28]).expect("valid"), 4).expect("valid"),
+            preprocess: Preprocess::Raw,
+            slots: 1 << 13,
+            outputs: 1,
+            fingerprints: false,
+            ..lane_spec(CASES[0], TensorLayout::Nchw, FloatType::F32, Strategy::PinnedRing)
+        };
+        let error = backend.open_lane(&spec).map(drop).expect_err("eight tebibytes");
+        let OpenError::Device(DeviceError::PageLock { bytes, reason }) = &error else {
+            panic!("another error: {error}")
+        };
+        assert_eq!(*bytes, 8 << 40);
+        assert!(reason.contains("ulimit -l"), "{reason}");
+        assert!(!error.to_string().contains("GPU"), "{error}");
+    });
+}
+
+#[test]
+fn ceilings_can_be_measured() {
+    on_cuda("ceilings_can_be_measured", |backend| {
+        let short = std::time::Duration::from_millis(5);
+        assert!(backend.copy_ceiling(1 << 20, short).expect("measured") > 0.0);
+        let spec = lane_spec(CASES[0], TensorLayout::Nchw, FloatType::F32, Strategy::PinnedRing);
+        let speed = backend.kernel_speed(&spec, short).expect("measured");
+        assert!(speed.normalize > 0.0 && speed.copy > 0.0, "{speed:?}");
+        let info = backend.info();
+        eprintln!("{info:#?}");
+        assert!(info.pci.is_some() && info.memory.is_some_and(|bytes| bytes > 1 << 28), "{info:?}");
+    });
+}
