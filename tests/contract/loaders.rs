@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use gpufeed::preprocess::{error_bound, expected, fingerprint};
+use gpufeed::source::HostArena;
 use gpufeed::{
     Batch, FloatType, LastBatch, LoadError, Loader, LoaderOptions, MemorySource, Normalize, OpenError, Preprocess,
     SampleLayout, SampleWriter, Source, Strategy, SyntheticSource, TensorLayout,
@@ -17,7 +18,8 @@ pub fn options(strategy: Strategy) -> LoaderOptions {
 fn pattern(layout: SampleLayout, samples: usize) -> Arc<MemorySource> {
     let bytes: Vec<u8> = (0..samples * layout.byte_len()).map(|i| (i * 7 + i / 251) as u8).collect();
     let labels = (0..samples as i64).map(|i| i * 3 - 5).collect();
-    let source = MemorySource::new(bytes, layout).expect("whole samples");
+    let arena = HostArena::new(bytes.len(), |memory| memory.copy_from_slice(&bytes)).expect("a little memory");
+    let source = MemorySource::in_arena(Arc::new(arena), layout).expect("whole samples");
     Arc::new(source.with_labels(labels).expect("a label a sample"))
 }
 

@@ -185,7 +185,11 @@ mod tests {
     }
 
     fn device() -> AdapterInfo {
-        let support = |strategy, missing: Option<&str>| StrategySupport { strategy, missing: missing.map(Into::into) };
+        let support = |strategy, missing: Option<&str>| StrategySupport {
+            strategy,
+            missing: missing.map(Into::into),
+            memory: None,
+        };
         let strategies = vec![support(Strategy::MappedRing, None), support(Strategy::DirectMap, Some("no"))];
         AdapterInfo { id: "vulkan:0".into(), api: Api::Vulkan, strategies, ..host_info() }
     }
