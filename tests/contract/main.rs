@@ -40,6 +40,21 @@ macro_rules! contract {
             );
         }
     };
+    (direct $name:ident, $open:expr, $strategy:ident) => {
+        mod $name {
+            use crate::device::run;
+            use crate::loaders;
+            use gpufeed::Strategy;
+
+            contract!(@tests $open, $strategy;
+                loaders: shapes_of_every_kind_arrive_whole, normalised_images_are_within_the_bound,
+                    fingerprints_are_those_of_the_delivered_bytes, batches_do_not_depend_on_workers_or_slots,
+                    a_batch_outlives_its_loader, a_batch_may_be_dropped_on_another_thread,
+                    a_forgotten_batch_costs_its_tensor_only, holding_every_tensor_is_an_error_not_a_hang,
+                    batches_can_be_awaited, memory_is_constant_over_a_hundred_epochs;
+            );
+        }
+    };
     (@tests $open:expr, $strategy:ident; $($module:ident: $($test:ident),+;)+) => {
         $($(
             #[test]
@@ -107,6 +122,7 @@ mod vulkan {
     direct!(imported_on_an_applications_device, crate::device::vulkan_of_an_application, Imported);
     direct!(imported_in_parts, crate::device::vulkan_of_small_bindings, Imported);
     direct!(imported_in_parts_by_copies, crate::device::vulkan_of_small_bindings_that_copies, Imported);
+    contract!(direct imported_by_a_loader, crate::device::vulkan, Imported);
     contract!(write_buffer, crate::device::vulkan, WriteBuffer);
     contract!(write_buffer_with, crate::device::vulkan, WriteBufferWith);
     contract!(staging_belt, crate::device::vulkan, StagingBelt);
@@ -130,6 +146,7 @@ mod gl {
 
 #[cfg(feature = "cuda")]
 mod cuda {
+    contract!(direct registered_by_a_loader, crate::device::cuda, Registered);
     contract!(pageable, crate::device::cuda, Pageable);
     contract!(pin_per_batch, crate::device::cuda, PinPerBatch);
     contract!(pinned_ring, crate::device::cuda, PinnedRing);
