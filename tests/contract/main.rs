@@ -92,31 +92,8 @@ macro_rules! direct {
     };
 }
 
-/// Makes the loader's tests that take their samples from memory.
-#[cfg(feature = "wgpu")]
-macro_rules! direct_loaders {
-    ($name:ident, $open:expr, $strategy:ident) => {
-        mod $name {
-            use crate::device::run;
-            use crate::{faults, loaders};
-            use gpufeed::Strategy;
-
-            contract!(@tests $open, $strategy;
-                loaders: shapes_of_every_kind_arrive_whole, normalised_images_are_within_the_bound,
-                    batches_do_not_depend_on_workers_or_slots, a_batch_outlives_its_loader,
-                    a_batch_may_be_dropped_on_another_thread, a_forgotten_batch_costs_its_tensor_only,
-                    holding_every_tensor_is_an_error_not_a_hang, batches_can_be_awaited,
-                    fingerprints_are_those_of_the_delivered_bytes, memory_is_constant_over_a_hundred_epochs;
-                faults: a_strategy_of_another_backend_says_why;
-            );
-        }
-    };
-}
-
 #[cfg(feature = "wgpu")]
 mod vulkan {
-    direct_loaders!(imported_by_a_loader, crate::device::vulkan, Imported);
-    direct_loaders!(imported_by_a_loader_that_copies, crate::device::vulkan_that_copies, Imported);
     direct!(imported, crate::device::vulkan, Imported);
     direct!(imported_by_copies, crate::device::vulkan_that_copies, Imported);
     direct!(imported_on_an_applications_device, crate::device::vulkan_of_an_application, Imported);
