@@ -7,8 +7,10 @@ use std::sync::{Arc, mpsc};
 
 use super::health::LostFlag;
 use super::{WgpuBackend, adapters, adapters_of, requirements};
-use crate::backend::{AdapterInfo, Api, Strategy};
+use crate::backend::{AdapterInfo, Api, Backend, Feed, Lane, LaneSpec, StableHostMemory, Strategy};
 use crate::error::{DeviceError, OpenError};
+use crate::layout::{BatchLayout, SampleLayout};
+use crate::preprocess::Preprocess;
 
 /// The first device of each API that is here, opened.
 fn opened() -> Vec<WgpuBackend> {
@@ -183,4 +185,54 @@ fn the_first_reason_of_a_loss_stays() {
     flag.set("a consequence");
     assert_eq!(flag.get(), Some(DeviceError::Lost { reason: "the cause".to_owned() }));
     assert!(adapters_of(Api::Cuda).is_empty());
+}
+
+/// Memory of a source that tells when it is let go.
+struct Watched(crate::source::HostArena, Arc<AtomicBool>);
+
+impl Drop for Watched {
+    fn drop(&mut self) {
+        self.1.store(true, Ordering::Release);
+    }
+}
+
+// SAFETY: the arena is one, and is not touched.
+#[allow(unsafe_code)]
+unsafe impl StableHostMemory for Watched {
+    fn address(&self) -> std::ptr::NonNull<u8> {
+        self.0.address()
+    }
+
+    fn len(&self) -> usize {
+        StableHostMemory::len(&self.0)
+    }
+}
+
+#[test]
+fn imported_memory_is_let_go_with_a_destroyed_device() {
+    for own in opened().into_iter().filter(|own| can(own, Strategy::Imported).is_none()) {
+        let gone = Arc::new(AtomicBool::new(false));
+        let (sample, batch) = (SampleLayout::bytes(&[1 << 20]).expect("a valid layout"), 8);
+        let arena = crate::source::HostArena::new(batch << 20, |bytes| bytes.fill(7)).expect("a little memory");
+        let spec = LaneSpec {
+            layout: BatchLayout::new(sample, batch).expect("a valid batch"),
+            preprocess: Preprocess::Raw,
+            strategy: Strategy::Imported,
+            slots: 2,
+            outputs: 2,
+            fingerprints: false,
+            memory: Some(Arc::new(Watched(arena, Arc::clone(&gone)))),
+            timing: false,
+        };
+        let mut lane = own.open_lane(&spec).expect("the lane opens");
+        drop(spec);
+        let offsets: Vec<u64> = (0..batch as u64).map(|sample| sample << 20).collect();
+        let output = lane.output().expect("an output");
+        let sent = lane.submit(Feed::Direct(&offsets), batch, output).expect("it is sent");
+        own.device().destroy();
+        drop((lane, sent));
+        // The last one to hold the queue waits for it.
+        drop(own);
+        assert!(gone.load(Ordering::Acquire));
+    }
 }
