@@ -45,6 +45,7 @@ pub struct Fill {
     slot: usize,
     base: NonNull<u8>,
     len: usize,
+    streamed: bool,
     cut: usize,
     state: Option<Arc<FillState>>,
 }
@@ -59,8 +60,14 @@ impl Fill {
     /// # Safety
     /// The memory is valid for writes of `len` bytes from any thread and nothing else accesses it, from now until `state`
     /// is no longer open. `state` was claimed for this fill.
-    pub(super) unsafe fn new(slot: usize, base: NonNull<u8>, len: usize, state: Arc<FillState>) -> Self {
-        Self { slot, base, len, cut: 0, state: Some(state) }
+    pub(super) unsafe fn new(
+        slot: usize,
+        base: NonNull<u8>,
+        len: usize,
+        streamed: bool,
+        state: Arc<FillState>,
+    ) -> Self {
+        Self { slot, base, len, streamed, cut: 0, state: Some(state) }
     }
 
     /// The slot's number within its lane.
@@ -95,7 +102,7 @@ impl Fill {
         if let Some(state) = &state {
             state.open.fetch_add(1, Ordering::Relaxed);
         }
-        Region { base, len: bytes, state }
+        Region { base, len: bytes, streamed: self.streamed, state }
     }
 
     /// Ends the fill if all its regions have ended.
@@ -186,6 +193,7 @@ impl Cancelled {
 pub struct Region {
     base: NonNull<u8>,
     len: usize,
+    streamed: bool,
     state: Option<Arc<FillState>>,
 }
 
@@ -215,7 +223,7 @@ impl Region {
         // SAFETY: bytes.start <= self.len, so the result is within or one past the region.
         let base = unsafe { self.base.add(bytes.start) };
         // SAFETY: the range is within the region, which is borrowed mutably for the writer's lifetime.
-        unsafe { SampleWriter::new(base, bytes.end - bytes.start) }
+        unsafe { SampleWriter::new(base, bytes.end - bytes.start, self.streamed) }
     }
 
     /// Ends the region: its bytes are complete. True if it was the slot's last open region.
@@ -263,7 +271,7 @@ mod tests {
         let state = Arc::<FillState>::default();
         assert!(state.claim());
         // SAFETY: each test keeps the vector alive and untouched until its regions have ended.
-        unsafe { Fill::new(7, base, memory.len(), state) }
+        unsafe { Fill::new(7, base, memory.len(), false, state) }
     }
 
     #[test]

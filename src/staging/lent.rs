@@ -22,6 +22,11 @@ pub unsafe trait SlotMemory {
 
     /// Bytes of memory.
     fn byte_len(&self) -> usize;
+
+    /// Whether only a device reads it next, so that writing past the CPU's caches is right.
+    fn is_streamed(&self) -> bool {
+        false
+    }
 }
 
 /// Memory that is lent to a [`Fill`]. It comes back when the fill has ended; dropped before that, it is leaked, since somebody
@@ -40,11 +45,11 @@ impl<M: SlotMemory> Lent<M> {
     /// If an earlier fill with the same `state` has not ended.
     pub fn lend(slot: usize, mut memory: M, state: &Arc<FillState>) -> (Self, Fill) {
         assert!(state.claim(), "slot {slot} is still being filled");
-        let (base, len) = (memory.base(), memory.byte_len());
+        let (base, len, streamed) = (memory.base(), memory.byte_len(), memory.is_streamed());
         let state = Arc::clone(state);
         // SAFETY: SlotMemory promises that the memory is valid and ours alone until `memory` is dropped, and `Lent` drops
         // or returns it only when `state` is no longer open. `state` was claimed above.
-        let fill = unsafe { Fill::new(slot, base, len, Arc::clone(&state)) };
+        let fill = unsafe { Fill::new(slot, base, len, streamed, Arc::clone(&state)) };
         (Self { memory: ManuallyDrop::new(memory), state, slot }, fill)
     }
 

@@ -10,6 +10,7 @@
 
 mod fill;
 mod lent;
+mod stream;
 mod writer;
 
 pub use fill::{Cancelled, Fill, FillState, Filled, Finish, Region};

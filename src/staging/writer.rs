@@ -7,6 +7,8 @@ use std::io;
 use std::marker::PhantomData;
 use std::ptr::NonNull;
 
+use super::stream;
+
 /// Write-only memory for one sample.
 ///
 /// Staging memory can be write-combined or behind a bus, where reading is a hundred times slower than writing, so there
@@ -17,14 +19,15 @@ pub struct SampleWriter<'a> {
     base: NonNull<u8>,
     len: usize,
     written: usize,
+    streamed: bool,
     memory: PhantomData<&'a mut [u8]>,
 }
 
 impl<'a> SampleWriter<'a> {
     /// # Safety
     /// `base` is valid for writes of `len` bytes, and nothing else accesses them, for `'a`.
-    pub(crate) unsafe fn new(base: NonNull<u8>, len: usize) -> Self {
-        Self { base, len, written: 0, memory: PhantomData }
+    pub(crate) unsafe fn new(base: NonNull<u8>, len: usize, streamed: bool) -> Self {
+        Self { base, len, written: 0, streamed, memory: PhantomData }
     }
 
     /// A writer over ordinary memory, for using a source without a loader.
@@ -32,7 +35,7 @@ impl<'a> SampleWriter<'a> {
     pub fn over(memory: &'a mut [u8]) -> Self {
         let len = memory.len();
         // SAFETY: the slice is borrowed mutably for 'a.
-        unsafe { Self::new(NonNull::from(memory).cast(), len) }
+        unsafe { Self::new(NonNull::from(memory).cast(), len, false) }
     }
 
     /// Bytes of the sample.
@@ -65,9 +68,14 @@ impl<'a> SampleWriter<'a> {
     /// [`io::ErrorKind::WriteZero`] if they do not fit; nothing is written then.
     pub fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
         let at = self.reserve(bytes.len())?;
-        // SAFETY: `reserve` checked that the range is within the sample, whose memory is valid for writes and
-        // accessed by nobody else, so it cannot overlap `bytes`.
-        unsafe { at.copy_from_nonoverlapping(NonNull::from(bytes).cast(), bytes.len()) };
+        if self.streamed {
+            // SAFETY: `reserve` checked that the range is within the sample, whose memory is valid for writes and
+            // accessed by nobody else, so it cannot overlap `bytes`.
+            unsafe { stream::copy(bytes, at) };
+        } else {
+            // SAFETY: as above.
+            unsafe { at.copy_from_nonoverlapping(NonNull::from(bytes).cast(), bytes.len()) };
+        }
         self.written += bytes.len();
         Ok(())
     }

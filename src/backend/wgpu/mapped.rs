@@ -41,4 +41,10 @@ unsafe impl SlotMemory for Memory {
             Self::Raw(memory) => memory.len(),
         }
     }
+
+    /// `write_buffer` reads host memory with the CPU. wgpu's own mappings may be ordinary memory of a software driver; on a
+    /// card they are write-combined, and streaming makes no difference there.
+    fn is_streamed(&self) -> bool {
+        matches!(self, Self::Raw(_))
+    }
 }

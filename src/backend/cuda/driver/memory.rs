@@ -138,4 +138,9 @@ unsafe impl SlotMemory for Memory {
             Self::Pinned(memory) => memory.bytes,
         }
     }
+
+    /// The driver's own staging reads pageable memory with the CPU.
+    fn is_streamed(&self) -> bool {
+        matches!(self, Self::Pinned(_))
+    }
 }
