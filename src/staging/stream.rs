@@ -48,11 +48,15 @@ unsafe fn copy_avx(from: &[u8], to: NonNull<u8>) {
         // SAFETY: 32 bytes at `source` are within the slice; the load needs no alignment.
         let low = unsafe { _mm256_loadu_si256(source) };
         // SAFETY: the line is 64 bytes, so the second half is within the slice too.
-        let high = unsafe { _mm256_loadu_si256(source.add(1)) };
+        let upper = unsafe { source.add(1) };
+        // SAFETY: as above.
+        let high = unsafe { _mm256_loadu_si256(upper) };
         // SAFETY: `target` is a whole line of the destination, aligned to 64 bytes.
         unsafe { _mm256_stream_si256(target, low) };
         // SAFETY: as above, the line's second half.
-        unsafe { _mm256_stream_si256(target.add(1), high) };
+        let upper = unsafe { target.add(1) };
+        // SAFETY: as above.
+        unsafe { _mm256_stream_si256(upper, high) };
     }
     let rest = &from[tail..];
     // SAFETY: `tail` is at most the length, so the rest is within the destination.

@@ -114,12 +114,22 @@ impl WgpuBackend {
         self.poll_as(wait).map(|_| true)
     }
 
+    /// As [`poll`](Self::poll), for the hot path: a device that is lost in silence shows at the next submission or wait.
+    pub(crate) fn look(&self) -> Result<bool, DeviceError> {
+        self.poll_unchecked(wgpu::PollType::Poll)
+    }
+
     fn poll_as(&self, poll: wgpu::PollType) -> Result<bool, DeviceError> {
+        let finished = self.poll_unchecked(poll);
+        self.check()?;
+        finished
+    }
+
+    fn poll_unchecked(&self, poll: wgpu::PollType) -> Result<bool, DeviceError> {
         self.lost_flag().get().map_or(Ok(()), Err)?;
         // wgpu panics here when the device is lost. Whatever else it might panic for, its state is unknown then.
         let polled = catch_unwind(AssertUnwindSafe(|| self.device().poll(poll)))
             .map_err(|payload| self.lose(panic_message(payload.as_ref())))?;
-        self.check()?;
         match polled {
             Ok(status) => Ok(status.is_queue_empty()),
             // No timeout was given, so this is one the driver has of its own: not finished yet.

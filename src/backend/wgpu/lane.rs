@@ -9,7 +9,7 @@ use super::direct::Direct;
 use super::kernel::{Kernels, fingerprint_bytes};
 use super::mapped::Memory;
 use super::staging::{self, Staging};
-use super::tensor::WgpuTensor;
+use super::tensor::{WgpuTensor, Writing};
 use super::timing::Timing;
 use super::vulkan::Keep;
 use crate::backend::{
@@ -64,10 +64,12 @@ pub(super) struct Done {
     id: SubmissionId,
     to: flume::Sender<SubmissionId>,
     _keep: Option<Keep>,
+    writing: Writing,
 }
 
 impl Drop for Done {
     fn drop(&mut self) {
+        self.writing.end();
         // Without a receiver the lane is gone.
         let _ = self.to.send(self.id);
     }
@@ -115,8 +117,8 @@ impl WgpuLane {
     }
 
     /// What a submission's end is reported by.
-    pub(super) fn done(&self, id: SubmissionId, keep: Option<Keep>) -> Done {
-        Done { id, to: self.done.0.clone(), _keep: keep }
+    pub(super) fn done(&self, id: SubmissionId, keep: Option<Keep>, output: &WgpuTensor) -> Done {
+        Done { id, to: self.done.0.clone(), _keep: keep, writing: output.writing().begin() }
     }
 
     /// Notes the submissions whose callbacks have run. Those of failed submissions are not in flight.
@@ -137,7 +139,7 @@ impl WgpuLane {
         if self.in_flight.is_empty() {
             return Ok(());
         }
-        self.backend.poll()?;
+        self.backend.look()?;
         self.collect();
         let done = &self.done.1;
         match (wait, self.in_flight.front()) {

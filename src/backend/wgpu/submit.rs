@@ -77,7 +77,7 @@ impl WgpuLane {
         if let Some((timing, set)) = timed {
             timing.end(set, &mut encoder);
         }
-        let done = self.done(id, self.staging.keep(slot));
+        let done = self.done(id, self.staging.keep(slot), output);
         encoder.on_submitted_work_done(move || drop(done));
         self.backend.queue().submit([encoder.finish()])
     }

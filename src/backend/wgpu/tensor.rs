@@ -1,7 +1,8 @@
 //! Tensors in device buffers.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use super::device::WgpuBackend;
 use super::kernel::{Bindings, GatherOutput, fingerprint_bytes};
@@ -24,7 +25,33 @@ struct Inner {
     submission: Mutex<Option<wgpu::SubmissionIndex>>,
     /// Of a lane whose kernels gather.
     gather: Option<GatherOutput>,
+    writing: Writing,
 }
+
+/// The submissions in flight that write a tensor.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Writing(Arc<AtomicUsize>);
+
+impl Writing {
+    /// One more.
+    pub(super) fn begin(&self) -> Self {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        self.clone()
+    }
+
+    /// One less.
+    pub(super) fn end(&self) {
+        self.0.fetch_sub(1, Ordering::Release);
+    }
+
+    fn is_over(&self) -> bool {
+        self.0.load(Ordering::Acquire) == 0
+    }
+}
+
+/// How long a caller that waits for a tensor looks out before it sleeps: an interrupt's way through the driver takes longer than a
+/// small batch.
+const LOOK_OUT: Duration = Duration::from_micros(150);
 
 impl WgpuTensor {
     pub(super) fn new(
@@ -34,7 +61,15 @@ impl WgpuTensor {
         bindings: Vec<Bindings>,
         gather: Option<GatherOutput>,
     ) -> Self {
-        Self(Arc::new(Inner { backend, buffer, fingerprints, bindings, gather, submission: Mutex::new(None) }))
+        Self(Arc::new(Inner {
+            backend,
+            buffer,
+            fingerprints,
+            bindings,
+            gather,
+            submission: Mutex::new(None),
+            writing: Writing::default(),
+        }))
     }
 
     /// The buffer, with usages `STORAGE`, `COPY_SRC` and `COPY_DST`. Its first [`TensorDesc::byte_len`] bytes are the tensor; the rest
@@ -46,6 +81,10 @@ impl WgpuTensor {
 
     pub(crate) fn queue(&self) -> &wgpu::Queue {
         self.0.backend.queue()
+    }
+
+    pub(super) fn writing(&self) -> &Writing {
+        &self.0.writing
     }
 
     pub(super) fn submission(&self) -> MutexGuard<'_, Option<wgpu::SubmissionIndex>> {
@@ -98,10 +137,14 @@ impl Tensor for WgpuTensor {
     }
 
     fn wait(&self) -> Result<(), DeviceError> {
+        let (backend, start) = (&self.0.backend, Instant::now());
+        while !self.0.writing.is_over() && start.elapsed() < LOOK_OUT {
+            backend.look()?;
+        }
         let submission = self.submission().clone();
         match submission {
-            Some(submission) => self.0.backend.wait_for(&submission),
-            None => Ok(()),
+            Some(submission) if !self.0.writing.is_over() => backend.wait_for(&submission),
+            _ => backend.check(),
         }
     }
 

@@ -69,7 +69,7 @@ impl WgpuLane {
         if let Some((timing, set)) = timed {
             timing.end(set, &mut encoder);
         }
-        let done = self.done(id, Some(keep));
+        let done = self.done(id, Some(keep), output);
         encoder.on_submitted_work_done(move || drop(done));
         let order = order.map(wgpu::CommandEncoder::finish);
         Ok(self.backend.queue().submit(order.into_iter().chain(copies).chain([encoder.finish()])))
