@@ -184,6 +184,18 @@ pub enum OpenError {
     },
 }
 
+impl OpenError {
+    /// Whether it was memory that was short (the budget's, the device's, or what the host may page-lock), so that another try
+    /// with less can help: see [`LoaderOptions::shrunk`](crate::loader::LoaderOptions::shrunk).
+    #[must_use]
+    pub fn is_short_of_memory(&self) -> bool {
+        matches!(
+            self,
+            Self::OverBudget { .. } | Self::Device(DeviceError::OutOfMemory { .. } | DeviceError::PageLock { .. })
+        )
+    }
+}
+
 /// Where in a batch's way something happened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
