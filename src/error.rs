@@ -281,3 +281,26 @@ pub enum LoadError {
         reason: String,
     },
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_lack_of_memory_is_worth_a_try_with_less() {
+        let reason = || "a test".to_owned();
+        let short = [
+            OpenError::OverBudget { needed: 2, budget: 1, breakdown: reason() },
+            DeviceError::OutOfMemory { what: reason(), bytes: 1 }.into(),
+            DeviceError::PageLock { bytes: 1, reason: reason() }.into(),
+        ];
+        assert!(short.iter().all(OpenError::is_short_of_memory));
+        let others = [
+            OpenError::Option { option: "slots", reason: reason() },
+            OpenError::Thread { message: reason() },
+            DeviceError::Lost { reason: reason() }.into(),
+            DeviceError::Refused { message: reason() }.into(),
+        ];
+        assert!(!others.iter().any(OpenError::is_short_of_memory));
+    }
+}
