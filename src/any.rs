@@ -166,10 +166,16 @@ impl AnyLoader {
         each!(Self, self, loader => Backend::info(loader.backend()))
     }
 
-    /// The number of batches in an epoch.
+    /// The number of batches in an epoch: of this rank's share of it.
     #[must_use]
     pub fn batches_per_epoch(&self) -> u64 {
         each!(Self, self, loader => loader.batches_per_epoch())
+    }
+
+    /// The number of samples in those batches.
+    #[must_use]
+    pub fn samples_per_epoch(&self) -> u64 {
+        each!(Self, self, loader => loader.samples_per_epoch())
     }
 
     /// The source.

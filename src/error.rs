@@ -184,6 +184,18 @@ pub enum OpenError {
     },
 }
 
+impl OpenError {
+    /// Whether it was memory that was short (the budget's, the device's, or what the host may page-lock), so that another try
+    /// with less can help: see [`LoaderOptions::shrunk`](crate::loader::LoaderOptions::shrunk).
+    #[must_use]
+    pub fn is_short_of_memory(&self) -> bool {
+        matches!(
+            self,
+            Self::OverBudget { .. } | Self::Device(DeviceError::OutOfMemory { .. } | DeviceError::PageLock { .. })
+        )
+    }
+}
+
 /// Where in a batch's way something happened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -268,4 +280,27 @@ pub enum LoadError {
         /// Why.
         reason: String,
     },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_lack_of_memory_is_worth_a_try_with_less() {
+        let reason = || "a test".to_owned();
+        let short = [
+            OpenError::OverBudget { needed: 2, budget: 1, breakdown: reason() },
+            DeviceError::OutOfMemory { what: reason(), bytes: 1 }.into(),
+            DeviceError::PageLock { bytes: 1, reason: reason() }.into(),
+        ];
+        assert!(short.iter().all(OpenError::is_short_of_memory));
+        let others = [
+            OpenError::Option { option: "slots", reason: reason() },
+            OpenError::Thread { message: reason() },
+            DeviceError::Lost { reason: reason() }.into(),
+            DeviceError::Refused { message: reason() }.into(),
+        ];
+        assert!(!others.iter().any(OpenError::is_short_of_memory));
+    }
 }

@@ -17,6 +17,7 @@ mod metrics;
 mod options;
 mod outputs;
 mod patience;
+mod permutation;
 mod pump;
 mod sampler;
 mod threads;
@@ -29,7 +30,8 @@ pub use epoch::Epoch;
 pub use feeder::{FeedError, Feeder, FeederOptions};
 pub use metrics::{LoaderStats, Percentiles};
 pub use options::{LastBatch, LoaderOptions};
-pub use sampler::{Permutation, Sampler};
+pub use permutation::Permutation;
+pub use sampler::{Order, Sampler};
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -138,8 +140,7 @@ impl<B: Backend> Loader<B> {
     ///
     /// The iterator borrows the loader, so that two epochs cannot run at once.
     pub fn epoch(&mut self, epoch: u64) -> Epoch<'_, B> {
-        let sampler =
-            Sampler::new(self.source.len(), self.options.batch_size, self.options.last_batch, self.options.seed, epoch);
+        let sampler = self.sampler(epoch);
         self.generation += 1;
         // A pump that is gone shows as an error of the first `next`.
         let _ = self.pump.send(ToPump::Start { generation: self.generation, sampler });
@@ -147,10 +148,20 @@ impl<B: Backend> Loader<B> {
         Epoch::new(self, generation, epoch, batches)
     }
 
-    /// The number of batches in an epoch.
+    fn sampler(&self, epoch: u64) -> Sampler {
+        Sampler::new(Order::new(self.source.len(), &self.options), epoch)
+    }
+
+    /// The number of batches in an epoch: of this rank's share of it.
     #[must_use]
     pub fn batches_per_epoch(&self) -> u64 {
-        Sampler::new(self.source.len(), self.options.batch_size, self.options.last_batch, None, 0).batches()
+        self.sampler(0).batches()
+    }
+
+    /// The number of samples in those batches.
+    #[must_use]
+    pub fn samples_per_epoch(&self) -> u64 {
+        self.sampler(0).samples()
     }
 
     /// The device.
@@ -274,5 +285,20 @@ mod tests {
         for (number, batch) in loader.epoch(0).enumerate() {
             assert_eq!(batch.expect("a batch").indices().first(), Some(&(number as u64 * 8)));
         }
+    }
+
+    #[test]
+    fn loaders_of_several_ranks_share_an_epoch() {
+        let source: Arc<dyn Source> = Arc::new(SyntheticSource::blank(SampleLayout::bytes(&[8]).expect("bytes"), 20));
+        let mut all = Vec::new();
+        for rank in 0..3 {
+            let options =
+                LoaderOptions { batch_size: 4, workers: 1, seed: Some(1), rank, world: 3, ..Default::default() };
+            let mut loader = Loader::new(&HostBackend::new(), Arc::clone(&source), options).expect("a loader");
+            assert_eq!((loader.batches_per_epoch(), loader.samples_per_epoch()), (2, if rank < 2 { 7 } else { 6 }));
+            loader.epoch(3).for_each(|batch| all.extend_from_slice(batch.expect("a batch").indices()));
+        }
+        all.sort_unstable();
+        assert!(all.into_iter().eq(0..20));
     }
 }

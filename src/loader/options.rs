@@ -25,6 +25,14 @@ pub enum LastBatch {
 /// whose samples take very different times. Outputs bound how far the loader runs ahead: with `n` outputs, `n - 1` batches
 /// are ready or on their way while you hold one. Workers beyond the number of cores do not help sources that only copy
 /// memory; sources that wait (files on a slow disk, a network) can use more.
+///
+/// # Sharing an epoch
+///
+/// With the same `seed`, loaders of `rank` 0 to `world - 1` share each epoch exactly: every sample is delivered by one of
+/// them, and none twice. Several devices in one process, one loader a device over one shared source, and several such processes
+/// or machines: device `i` of `devices` has the global rank `rank * devices + i` of `world * devices`, so that with
+/// [`LastBatch::Short`] the global ranks' numbers of samples differ by one at most, and with [`LastBatch::Drop`] each delivers the
+/// same number of full batches. See [`Sampler`](super::Sampler) for the tails.
 #[derive(Clone, Debug)]
 pub struct LoaderOptions {
     /// Samples in a batch.
@@ -38,6 +46,10 @@ pub struct LoaderOptions {
     /// Shuffle with this seed; `None` delivers in the source's order. The order of an epoch depends on the seed and the epoch's
     /// number alone.
     pub seed: Option<u64>,
+    /// Whose share of each epoch this loader delivers, below `world`.
+    pub rank: u64,
+    /// Among how many loaders each epoch is shared. At least 1, which is the whole epoch.
+    pub world: u64,
     /// What happens to the samples left over at the end of an epoch.
     pub last_batch: LastBatch,
     /// How bytes get to the device; `None` takes the backend's default.
@@ -62,6 +74,8 @@ impl Default for LoaderOptions {
             outputs: 4,
             workers: cores.min(8),
             seed: None,
+            rank: 0,
+            world: 1,
             last_batch: LastBatch::default(),
             strategy: None,
             preprocess: Preprocess::default(),
@@ -75,6 +89,8 @@ impl Default for LoaderOptions {
 impl LoaderOptions {
     const MOST_THREADS: usize = 1024;
     pub(super) const MOST_POOLED: usize = 1 << 16;
+    /// Slots and outputs with which copies and reading still overlap.
+    const LEAST_POOLED: usize = 2;
 
     /// Checks what can be checked without a device or a source.
     ///
@@ -87,7 +103,36 @@ impl LoaderOptions {
             ("outputs", self.outputs, Self::MOST_POOLED),
             ("workers", self.workers, Self::MOST_THREADS),
         ];
-        check_counts(&counts)
+        check_counts(&counts)?;
+        let share = match (self.rank, self.world) {
+            (_, 0) => Some(("world", "must be at least 1".to_owned())),
+            (rank, world) if rank >= world => Some(("rank", format!("is {rank}, and must be below world, {world}"))),
+            _ => None,
+        };
+        share.map_or(Ok(()), |(option, reason)| Err(OpenError::Option { option, reason }))
+    }
+
+    /// The same in less memory, for another try after an error that
+    /// [`is_short_of_memory`](OpenError::is_short_of_memory): half the slots; once there are 2, half the outputs; `None` once
+    /// there are 2 of both, or fewer.
+    ///
+    /// The batches are the same. Fewer outputs mean that fewer batches can be held at once.
+    ///
+    /// ```
+    /// use gpufeed::LoaderOptions;
+    ///
+    /// let options = LoaderOptions { slots: 5, outputs: 3, ..LoaderOptions::default() };
+    /// let tries = std::iter::successors(Some(options), LoaderOptions::shrunk);
+    /// assert!(tries.map(|options| (options.slots, options.outputs)).eq([(5, 3), (2, 3), (2, 2)]));
+    /// ```
+    #[must_use]
+    pub fn shrunk(&self) -> Option<Self> {
+        let half = |count: usize| (count > Self::LEAST_POOLED).then(|| (count / 2).max(Self::LEAST_POOLED));
+        match (half(self.slots), half(self.outputs)) {
+            (Some(slots), _) => Some(Self { slots, ..self.clone() }),
+            (None, Some(outputs)) => Some(Self { outputs, ..self.clone() }),
+            (None, None) => None,
+        }
     }
 }
 
@@ -116,5 +161,27 @@ mod tests {
         assert_eq!(error.to_string(), "slots: must be at least 1");
         let error = LoaderOptions { workers: 5000, ..LoaderOptions::default() }.validate().expect_err("too many");
         assert!(error.to_string().contains("workers: is 5000"), "{error}");
+    }
+
+    #[test]
+    fn a_rank_outside_its_world_is_named() {
+        let refused = |rank, world| {
+            LoaderOptions { rank, world, ..LoaderOptions::default() }.validate().map_err(|e| e.to_string())
+        };
+        assert_eq!(refused(2, 3), Ok(()));
+        assert_eq!(refused(3, 3), Err("rank: is 3, and must be below world, 3".to_owned()));
+        assert_eq!(refused(0, 0), Err("world: must be at least 1".to_owned()));
+    }
+
+    #[test]
+    fn options_shrink_to_two_slots_and_then_to_two_outputs() {
+        let sizes = |slots, outputs| {
+            let first = LoaderOptions { slots, outputs, ..LoaderOptions::default() };
+            let tries = std::iter::successors(Some(first), LoaderOptions::shrunk);
+            tries.map(|options| (options.slots, options.outputs)).collect::<Vec<_>>()
+        };
+        assert_eq!(sizes(9, 5), [(9, 5), (4, 5), (2, 5), (2, 2)]);
+        assert_eq!(sizes(1, 3), [(1, 3), (1, 2)]);
+        assert_eq!(sizes(2, 1), [(2, 1)]);
     }
 }

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::check::{Checker, Mismatch};
 use crate::backend::{Backend, Footprint};
 use crate::error::{DeviceError, LayoutError, LoadError, OpenError, SourceError};
-use crate::loader::{Batch, Loader, LoaderOptions, Sampler};
+use crate::loader::{Batch, Loader, LoaderOptions, Order, Sampler};
 use crate::source::Source;
 
 /// Tensors up to this many bytes are all compared whole.
@@ -179,7 +179,7 @@ pub(super) fn check_timed<B: Backend>(
 }
 
 fn order(source: &dyn Source, options: &LoaderOptions, epoch: u64) -> Sampler {
-    Sampler::new(source.len(), options.batch_size, options.last_batch, options.seed, epoch)
+    Sampler::new(Order::new(source.len(), options), epoch)
 }
 
 #[cfg(test)]

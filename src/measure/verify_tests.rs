@@ -116,7 +116,7 @@ fn what_is_not_a_number_is_wrong() {
 fn a_wrong_order_and_missing_fingerprints_are_named() {
     let options = options(Preprocess::Raw);
     let mut checker = Checker::new(images(8), &options).expect("fits");
-    let order = Sampler::new(8, 4, options.last_batch, None, 0);
+    let order = Sampler::new(Order::new(8, &LoaderOptions { seed: None, ..options.clone() }), 0);
     checker.indices(&order, 1, &[4, 5, 6, 7]).expect("in order");
     let wrong = checker.indices(&order, 1, &[4, 6, 5, 7]).expect_err("swapped");
     assert_eq!(wrong, Mismatch::Index { batch: 1, position: 1, expected: Some(5), got: Some(6) });

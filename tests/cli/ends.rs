@@ -17,6 +17,9 @@ fn wrong_usage_is_exit_code_2() {
         &["run", "x.npy", "--mean", "0.5"],
         &["run", "x.npy", "--strategy", "pinned"],
         &["run", "x.npy", "--budget", "much"],
+        &["run", "x.npy", "--rank", "1"],
+        &["run", "x.npy", "--rank", "2", "--world", "2"],
+        &["run", "x.npy", "--rank", "0", "--world", "0"],
     ] {
         let ran = run(args).ended_with(2);
         assert!(
@@ -89,7 +92,7 @@ mod interrupt {
     use std::time::{Duration, Instant};
 
     use crate::data;
-    use crate::support::{Ran, gpufeed};
+    use crate::support::{Ran, devices, gpufeed};
 
     const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -106,13 +109,18 @@ mod interrupt {
 
     /// Interrupts a run that would take hours, once it has delivered some batches.
     fn interrupted(more: &[&str]) -> Ran {
+        interrupted_after("batch-000002.npy", more)
+    }
+
+    /// The same, once this file is saved.
+    fn interrupted_after(file: &str, more: &[&str]) -> Ran {
         let data = data::blank(64, 1 << 16);
         let saved = data.folder.path().join("saved");
         let save = ["--save", saved.to_str().expect("a path in ASCII")];
         let args = ["run", data.arg(), "--device", "host", "--batch-size", "16", "--epochs", "4000000000"];
         let mut command = gpufeed(&[&args[..], &save, more].concat());
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the binary runs");
-        let third: &Path = &saved.join("batch-000002.npy");
+        let third: &Path = &saved.join(file);
         wait_for("delivering three batches", &mut child, |_| third.exists());
         let killed = Command::new("kill").args(["-INT", &child.id().to_string()]).status().expect("kill runs");
         assert!(killed.success());
@@ -134,5 +142,22 @@ mod interrupt {
         let report: serde_json::Value = serde_json::from_str(&ran.stdout).expect("JSON");
         assert_eq!(report["interrupted"], true);
         assert!(report["stats"]["batches"].as_u64() >= Some(2), "{report}");
+    }
+
+    #[test]
+    fn ctrl_c_ends_all_devices() {
+        if !devices("ctrl_c_ends_all_devices").contains(&"vulkan:0") {
+            return;
+        }
+        let ran = interrupted_after("vulkan-0/batch-000002.npy", &["--device", "vulkan:0", "--json"]);
+        let report: serde_json::Value = serde_json::from_str(&ran.stdout).expect("JSON");
+        assert_eq!(report["sum"]["interrupted"], true, "{report}");
+        for device in report["devices"].as_array().expect("an array") {
+            assert_eq!(
+                (&device["interrupted"], &device["error"]),
+                (&true.into(), &serde_json::Value::Null),
+                "{report}"
+            );
+        }
     }
 }

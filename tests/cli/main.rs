@@ -5,5 +5,7 @@ mod data;
 mod ends;
 mod help;
 mod report;
+mod several;
+mod shrink;
 mod support;
 mod tensors;

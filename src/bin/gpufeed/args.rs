@@ -1,11 +1,13 @@
 //! The command line, and what the commands share of it.
 
+use std::fmt::Display;
 use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Result, bail, ensure};
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::error::ErrorKind;
+use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use gpufeed::source::{Fit, FolderOptions, OpenOptions, open_path};
 use gpufeed::{FloatType, Normalize, Preprocess, SampleLayout, Source, Strategy, TensorLayout};
 
@@ -192,6 +194,15 @@ impl FeedArgs {
     }
 }
 
+/// An error of usage that the parser does not find by itself.
+pub fn usage_error(command: &str, message: impl Display) -> clap::Error {
+    let mut cli = Cli::command();
+    // Names the subcommand in full.
+    cli.build();
+    let named = cli.find_subcommand_mut(command);
+    named.unwrap_or(&mut Cli::command()).error(ErrorKind::ValueValidation, message)
+}
+
 /// `--mean is`, `--mean and --std are`.
 pub fn options_are(names: &[&str]) -> String {
     format!("{} {}", names.join(" and "), if names.len() == 1 { "is" } else { "are" })
@@ -209,8 +220,6 @@ fn channels() -> impl TypedValueParser<Value = usize> {
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory;
-
     use super::*;
 
     fn image(channels: usize) -> SampleLayout {

@@ -17,6 +17,8 @@ use gpufeed::OpenError;
 
 use args::{Cli, Command};
 
+/// The exit code of wrong usage, as clap's.
+const USAGE: u8 = 2;
 /// The exit code where there is no such device.
 const NO_DEVICE: u8 = 3;
 /// What is logged unless `RUST_LOG` says otherwise. wgpu warns about much that is no concern of a user, and EGL calls it an
@@ -42,6 +44,10 @@ fn dispatch(command: Command) -> Result<ExitCode> {
 fn failed(error: &Error) -> ExitCode {
     if error.is::<output::Closed>() {
         return ExitCode::SUCCESS;
+    }
+    if let Some(usage) = error.downcast_ref::<clap::Error>() {
+        let _ = usage.print();
+        return ExitCode::from(USAGE);
     }
     output::error(error);
     let no_device =

@@ -2,20 +2,22 @@
 
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
+use std::thread;
 
 use clap::Args;
 use gpufeed::{LastBatch, LoaderOptions, Preprocess, Strategy};
 
-use crate::args::{DataArgs, FeedArgs, strategy};
+use crate::args::{DataArgs, FeedArgs, strategy, usage_error};
 use crate::units;
 
 #[derive(Debug, Args)]
 pub struct RunArgs {
     /// A folder of JPEG, PNG and WebP images, or a .npy file (labels: NAME.labels.npy beside it)
     pub data: PathBuf,
-    /// Device: auto, an API (vulkan), an id (vulkan:0, host), or a part of a name; see `gpufeed devices`
-    #[arg(long, value_name = "DEVICE", default_value = "auto")]
-    pub device: String,
+    /// Device: auto, an API (vulkan), an id (vulkan:0, host), or a part of a name; see `gpufeed devices`. Given several
+    /// times, the devices are fed together and share each epoch
+    #[arg(long = "device", value_name = "DEVICE", default_value = "auto")]
+    pub devices: Vec<String>,
     /// How bytes get to the device [default: the device's own]
     #[arg(long, value_name = "NAME", value_parser = strategy())]
     pub strategy: Option<Strategy>,
@@ -25,7 +27,8 @@ pub struct RunArgs {
     pub images: DataArgs,
     #[command(flatten)]
     pub feed: FeedArgs,
-    /// Save each tensor, read back from the device, as batch-000000.npy and so on, with .indices.npy and .labels.npy
+    /// Save each tensor, read back from the device, as batch-000000.npy and so on, with .indices.npy and .labels.npy;
+    /// several devices each into a folder in it (vulkan-0, host)
     #[arg(long, value_name = "DIR", help_heading = "Output")]
     pub save: Option<PathBuf>,
     /// Print the result as JSON
@@ -45,10 +48,16 @@ pub struct LoadingArgs {
     /// Shuffle each epoch; the order depends on this number and the epoch's alone
     #[arg(long, value_name = "NUMBER")]
     pub seed: Option<u64>,
+    /// Deliver the share of this machine or process, from 0, of each epoch; all need the same --seed
+    #[arg(long, value_name = "N", requires = "world")]
+    pub rank: Option<u32>,
+    /// Among how many machines or processes each epoch is shared
+    #[arg(long, value_name = "N", requires = "rank", value_parser = clap::value_parser!(u32).range(1..))]
+    pub world: Option<u32>,
     /// Leave out the samples that do not fill a batch
     #[arg(long)]
     pub drop_last: bool,
-    /// Threads that read samples [default: one a core, at most 8]
+    /// Threads that read samples for each device [default: one a core, at most 8; several devices divide the cores]
     #[arg(long, value_name = "N")]
     pub workers: Option<NonZeroUsize>,
     /// Staging slots: batches being filled or copied [default: 4]
@@ -57,28 +66,94 @@ pub struct LoadingArgs {
     /// Output tensors: batches ready or in use [default: 4]
     #[arg(long, value_name = "N")]
     pub outputs: Option<NonZeroUsize>,
-    /// The most memory to take, as in 512MB or 1GiB: refuses to start if more is needed
+    /// The most memory to take, as in 512MB or 1GiB: refuses to start if more is needed. Several devices divide it evenly
     #[arg(long, value_name = "BYTES", value_parser = units::parse_bytes)]
     pub budget: Option<u64>,
+    /// Where memory is short, or cannot be page-locked, start with fewer slots and outputs, and say so
+    #[arg(long)]
+    pub shrink: bool,
 }
 
 impl RunArgs {
-    /// What the loader is told.
-    pub fn options(&self, preprocess: Preprocess) -> LoaderOptions {
+    /// Checks what the parser cannot: the rank against the world.
+    ///
+    /// # Errors
+    /// One of usage.
+    pub fn check(&self) -> Result<(), clap::Error> {
+        let (rank, world) = self.loading.share();
+        if rank < world {
+            return Ok(());
+        }
+        Err(usage_error("run", format_args!("--rank {rank} is not below --world {world}: ranks count from 0")))
+    }
+
+    /// What the loader of device `number` of `devices` is told.
+    pub fn options(&self, preprocess: Preprocess, number: usize, devices: usize) -> LoaderOptions {
         let default = LoaderOptions::default();
         let given = &self.loading;
         let or = |count: Option<NonZeroUsize>, default| count.map_or(default, NonZeroUsize::get);
+        let cores = thread::available_parallelism().map_or(1, usize::from);
+        let (rank, world) = given.share();
         LoaderOptions {
             batch_size: given.batch_size.get(),
             slots: or(given.slots, default.slots),
             outputs: or(given.outputs, default.outputs),
-            workers: or(given.workers, default.workers),
+            workers: or(given.workers, (cores / devices).clamp(1, default.workers)),
             seed: given.seed,
+            rank: rank * devices as u64 + number as u64,
+            world: world * devices as u64,
             last_batch: if given.drop_last { LastBatch::Drop } else { LastBatch::Short },
             strategy: self.strategy,
             preprocess,
-            byte_budget: given.budget,
+            byte_budget: given.budget.map(|budget| budget / devices as u64),
             ..default
         }
+    }
+}
+
+impl LoadingArgs {
+    /// Rank and world of this process, whatever its number of devices.
+    fn share(&self) -> (u64, u64) {
+        (self.rank.unwrap_or(0).into(), self.world.unwrap_or(1).into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+    use crate::args::{Cli, Command};
+
+    fn parse(args: &[&str]) -> Box<RunArgs> {
+        match Cli::parse_from([&["gpufeed", "run", "x.npy"], args].concat()).command {
+            Command::Run(args) => args,
+            other => panic!("not run: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn devices_have_global_ranks_and_divide_cores_and_budget() {
+        let args = parse(&["--rank", "1", "--world", "3", "--budget", "1001"]);
+        let options = args.options(Preprocess::Raw, 1, 2);
+        assert_eq!((options.rank, options.world, options.byte_budget), (3, 6, Some(500)));
+        let cores = thread::available_parallelism().map_or(1, usize::from);
+        assert_eq!(options.workers, (cores / 2).clamp(1, 8));
+        assert_eq!(args.options(Preprocess::Raw, 0, 1000).workers, 1);
+        assert_eq!(parse(&["--workers", "5"]).options(Preprocess::Raw, 0, 2).workers, 5);
+    }
+
+    #[test]
+    fn one_device_alone_has_the_defaults() {
+        let (options, default) = (parse(&[]).options(Preprocess::Raw, 0, 1), LoaderOptions::default());
+        assert_eq!((options.rank, options.world, options.workers), (0, 1, default.workers));
+        assert_eq!((options.slots, options.outputs, options.byte_budget), (default.slots, default.outputs, None));
+    }
+
+    #[test]
+    fn a_rank_outside_its_world_is_wrong_usage() {
+        assert!(parse(&["--rank", "2", "--world", "3"]).check().is_ok());
+        let error = parse(&["--rank", "3", "--world", "3"]).check().expect_err("refused");
+        assert_eq!(error.exit_code(), 2);
     }
 }

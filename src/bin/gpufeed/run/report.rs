@@ -3,17 +3,17 @@
 use comfy_table::CellAlignment;
 use gpufeed::backend::{Footprint, MemoryUse};
 use gpufeed::loader::Percentiles;
-use gpufeed::{AdapterInfo, AnyLoader, LoaderStats, SampleLayout, Strategy};
+use gpufeed::{AdapterInfo, AnyLoader, LoaderOptions, LoaderStats, SampleLayout, Strategy};
 use serde::Serialize;
 
-use super::{Ending, RunArgs};
+use super::{Ending, RunArgs, Stopped};
 use crate::{devices, output, units};
 
 /// The result of a run. The names are those of the JSON.
 #[derive(Debug, Serialize)]
 pub struct Report {
     /// The device, as `gpufeed devices --json` describes it.
-    device: AdapterInfo,
+    pub(super) device: AdapterInfo,
     /// Whether the device's driver computes on the CPU.
     software: bool,
     /// Whether gpufeed itself was built without optimisation.
@@ -31,26 +31,62 @@ pub struct Report {
     outputs: usize,
     workers: usize,
     seed: Option<u64>,
+    /// Left out where it is the whole epoch.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    share: Option<Share>,
     /// From the first epoch's start until the device had done the last batch. Includes saving.
-    elapsed_s: f64,
+    pub(super) elapsed_s: f64,
     samples_per_s: f64,
     /// Decimal gigabytes of source bytes.
     gb_per_s: f64,
-    stats: LoaderStats,
+    pub(super) stats: LoaderStats,
     /// Bytes planned.
     footprint: Footprint,
     /// Bytes held at the end; null if the loader has stopped.
     memory: Option<MemoryUse>,
     saved: bool,
-    interrupted: bool,
-    error: Option<String>,
+    pub(super) interrupted: bool,
+    pub(super) error: Option<String>,
     #[serde(skip)]
-    noun: &'static str,
+    pub(super) noun: &'static str,
+    /// Whether the error is that of another device.
+    #[serde(skip)]
+    pub(super) stopped: bool,
+}
+
+/// Which part of each epoch was delivered: that of a device among several, or of a machine.
+#[derive(Clone, Copy, Debug, Serialize)]
+struct Share {
+    rank: u64,
+    world: u64,
+    samples_per_epoch: u64,
 }
 
 /// What samples of this layout are called.
 pub fn noun(sample: SampleLayout) -> &'static str {
     if sample.as_image().is_some() { "images" } else { "samples" }
+}
+
+/// How fast, in words.
+pub fn speed(samples_per_s: f64, noun: &str, gb_per_s: f64) -> String {
+    format!("{} {noun}/s, {} GB/s", units::digits(samples_per_s), units::digits(gb_per_s))
+}
+
+/// What a headline says of a run that did not end by itself.
+pub fn ended(error: bool, interrupted: bool) -> &'static str {
+    match (error, interrupted) {
+        (true, _) => " (stopped by an error)",
+        (false, true) => " (interrupted)",
+        (false, false) => "",
+    }
+}
+
+impl Share {
+    /// `None` for the whole of each epoch.
+    fn of(loader: &AnyLoader) -> Option<Self> {
+        let &LoaderOptions { rank, world, .. } = loader.options();
+        (world > 1).then(|| Self { rank, world, samples_per_epoch: loader.samples_per_epoch() })
+    }
 }
 
 impl Report {
@@ -72,6 +108,7 @@ impl Report {
             outputs: options.outputs,
             workers: options.workers,
             seed: options.seed,
+            share: Share::of(loader),
             elapsed_s,
             samples_per_s: stats.samples as f64 / elapsed_s,
             gb_per_s: stats.bytes as f64 / 1e9 / elapsed_s,
@@ -82,6 +119,7 @@ impl Report {
             interrupted: ending.interrupted,
             error: ending.error.as_ref().map(ToString::to_string),
             noun: noun(loader.source().layout()),
+            stopped: ending.error.as_ref().is_some_and(|error| error.is::<Stopped>()),
         }
     }
 
@@ -99,20 +137,14 @@ impl Report {
     }
 
     fn headline(&self) -> String {
-        let ended = match (&self.error, self.interrupted) {
-            (Some(_), _) => " (stopped by an error)",
-            (None, true) => " (interrupted)",
-            (None, false) => "",
-        };
         format!(
-            "{} {} in {} in {}: {} {}/s, {} GB/s{ended}",
+            "{} {} in {} in {}: {}{}",
             self.stats.samples,
             self.noun,
             units::count(self.stats.batches, "batch", "batches"),
             units::seconds(self.elapsed_s),
-            units::digits(self.samples_per_s),
-            self.noun,
-            units::digits(self.gb_per_s),
+            speed(self.samples_per_s, self.noun, self.gb_per_s),
+            ended(self.error.is_some(), self.interrupted),
         )
     }
 
@@ -135,6 +167,9 @@ impl Report {
             ("workers", threads),
             ("memory", memory),
         ];
+        if let Some(Share { rank, world, samples_per_epoch }) = self.share {
+            rows.push(("share", format!("rank {rank} of {world}: {samples_per_epoch} {} an epoch", self.noun)));
+        }
         if self.debug_build {
             rows.push((
                 "build",
