@@ -86,7 +86,14 @@ impl AnyBackend {
         match api {
             Api::Host => Ok(Self::Host(HostBackend::new())),
             #[cfg(feature = "cuda")]
-            Api::Cuda => CudaBackend::open(wanted).map(Self::Cuda),
+            Api::Cuda => CudaBackend::open(wanted).map(Self::Cuda).map_err(|error| match error {
+                // Why there is none, and what there is instead.
+                OpenError::NoDevice { wanted, found: reason } => {
+                    let found = devices().iter().map(|info| format!("{} {}", info.id, info.name)).collect::<Vec<_>>();
+                    OpenError::NoDevice { wanted, found: format!("{} (CUDA: {reason})", found.join(", ")) }
+                }
+                other => other,
+            }),
             #[cfg(not(feature = "cuda"))]
             Api::Cuda => Err(select::no_device(wanted, &devices())),
             #[cfg(feature = "wgpu")]
