@@ -79,3 +79,22 @@ fn a_buffer_that_is_kept_stays_as_it_is_and_the_loader_goes_on() {
         assert_eq!(read(&device, &queue, buffer, 32), right);
     }
 }
+
+#[test]
+fn a_tensor_is_copied_into_a_buffer_of_the_callers_or_refused() {
+    let Some(mut loader) = loader("a_tensor_is_copied_into_a_buffer", 2) else { return };
+    let (device, queue) = (loader.backend().device().clone(), loader.backend().queue().clone());
+    let usage = wgpu::BufferUsages::COPY_DST | wgpu::BufferUsages::COPY_SRC;
+    let desc = wgpu::BufferDescriptor { label: None, size: 32 * 16, usage, mapped_at_creation: false };
+    let target = device.create_buffer(&desc);
+    for batch in loader.epoch(0) {
+        let batch = batch.expect("no error");
+        let place = batch.number() * 32;
+        batch.fill_into(&target, place).expect("it fits");
+    }
+    let right: Vec<u8> = (0..32 * 16).map(|i| (i / 16) as u8).collect();
+    assert_eq!(read(&device, &queue, &target, 32 * 16), right);
+    let batch = loader.epoch(1).next().expect("there are batches").expect("no error");
+    let error = batch.fill_into(&target, 32 * 16 - 4).expect_err("it does not fit");
+    assert!(matches!(error, gpufeed::DeviceError::Refused { .. }), "{error}");
+}

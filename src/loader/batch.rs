@@ -193,6 +193,15 @@ impl Batch<WgpuBackend> {
         self.tensor().queue().submit(commands)
     }
 
+    /// Queues a copy of the tensor into a buffer of the caller's, for frameworks that cannot take a foreign buffer, and gives the tensor
+    /// back behind it. The copy is of the tensor's bytes, rounded up to a multiple of four.
+    ///
+    /// # Errors
+    /// [`DeviceError::Refused`] where the copy does not fit `target`, `offset` is no multiple of four, or `target` lacks `COPY_DST`.
+    pub fn fill_into(self, target: &wgpu::Buffer, offset: u64) -> Result<wgpu::SubmissionIndex, DeviceError> {
+        self.tensor().copy_to(target, offset, self.desc.byte_len())
+    }
+
     /// Takes the tensor's buffer out of the loader for good, as [`into_tensor`](Self::into_tensor).
     #[must_use]
     pub fn into_buffer(self) -> wgpu::Buffer {

@@ -41,7 +41,8 @@ impl<B: Backend> Comparison<'_, B> {
         let same = self.report.ceilings.iter().find(|c| c.batch_size == batch_size);
         let (device_copy_gb_s, device_copy_error) = match same {
             Some(same) => (same.device_copy_gb_s, same.device_copy_error.clone()),
-            None => match self.backend.copy_ceiling(bytes, time) {
+            // Small copies do not reach the link's limit, and pipelined ones may; the ceiling is the link's.
+            None => match self.backend.copy_ceiling(bytes.max(64 << 20), time) {
                 Ok(rate) if rate.is_finite() && rate > 0.0 => (Some(rate / 1e9), None),
                 Ok(rate) => (None, Some(format!("measured as {rate}"))),
                 Err(error) => (None, Some(error.to_string())),

@@ -174,7 +174,10 @@ impl<B: Backend> Comparison<'_, B> {
         let timing = self.plan.timing;
         let stop = || self.observer.stop();
         let Some(mut timed) = contestant.round(timing.slice, &stop)? else { return Ok(()) };
-        timed.staging_gb_s = match contestant.staging(timing.staging, &stop) {
+        // Where the device reads the source by itself there is no staging to time.
+        let staged = !self.plan.settings[place].strategy.is_direct();
+        let staging = if staged { contestant.staging(timing.staging, &stop) } else { Ok(None) };
+        timed.staging_gb_s = match staging {
             Err(error) if !error.is_lost() => {
                 log::warn!(
                     "{}: the staging step could not be timed alone: {error}",

@@ -5,6 +5,7 @@ use super::report::{
     Ceiling, Ceilings, Configuration, DeviceReport, Median, Round, Settings, Share, Staging, Status, Verdict,
 };
 use super::stats::{Summary, winner};
+use crate::backend::Strategy;
 use crate::loader::Percentiles;
 
 impl DeviceReport {
@@ -69,7 +70,10 @@ impl Configuration {
         let memcpy = ceilings.and_then(|c| c.host_memcpy_gb_s);
         self.staging = median(self.rounds.iter().filter_map(|round| round.staging_gb_s))
             .map(|gb_s| Staging { gb_s, of_memcpy: memcpy.map(|memcpy| gb_s / memcpy) });
-        self.share_of_ceiling = self.median.zip(ceilings).and_then(|(median, ceilings)| share(median.gb_s, ceilings));
+        self.share_of_ceiling = self
+            .median
+            .zip(ceilings)
+            .and_then(|(median, ceilings)| share(median.gb_s, ceilings, self.settings.strategy));
     }
 }
 
@@ -102,8 +106,10 @@ fn median(samples: impl Iterator<Item = f64>) -> Option<f64> {
 }
 
 /// The share of the lower ceiling, and which that is.
-fn share(gb_s: f64, ceilings: &Ceilings) -> Option<Share> {
-    let known = [(ceilings.host_memcpy_gb_s, Ceiling::HostMemcpy), (ceilings.device_copy_gb_s, Ceiling::DeviceCopy)];
+fn share(gb_s: f64, ceilings: &Ceilings, strategy: Strategy) -> Option<Share> {
+    // Where the device reads the source by itself the CPU copies nothing.
+    let memcpy = ceilings.host_memcpy_gb_s.filter(|_| !strategy.is_direct());
+    let known = [(memcpy, Ceiling::HostMemcpy), (ceilings.device_copy_gb_s, Ceiling::DeviceCopy)];
     let (lowest, of) = known
         .into_iter()
         .filter_map(|(rate, of)| rate.filter(|rate| *rate > 0.0).map(|rate| (rate, of)))

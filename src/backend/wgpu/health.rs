@@ -111,7 +111,7 @@ impl WgpuBackend {
         }
         // Never with a timeout: when one expires while another thread submits, wgpu 30.0.2 fails an assertion.
         let wait = wgpu::PollType::Wait { submission_index: submission.cloned(), timeout: None };
-        self.poll_as(wait).map(|_| true)
+        self.poll_unchecked(wait).map(|_| true)
     }
 
     /// As [`poll`](Self::poll), for the hot path: a device that is lost in silence shows at the next submission or wait.

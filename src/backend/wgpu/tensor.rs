@@ -104,6 +104,22 @@ impl WgpuTensor {
         self.0.gather.as_ref()
     }
 
+    /// Queues a copy of the first `bytes` bytes to another buffer of the device.
+    pub(crate) fn copy_to(
+        &self,
+        target: &wgpu::Buffer,
+        offset: u64,
+        bytes: usize,
+    ) -> Result<wgpu::SubmissionIndex, DeviceError> {
+        let backend = &self.0.backend;
+        let size = (bytes as u64).next_multiple_of(wgpu::COPY_BUFFER_ALIGNMENT);
+        backend.scope(|| {
+            let mut encoder = backend.device().create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
+            encoder.copy_buffer_to_buffer(&self.0.buffer, 0, target, offset, size);
+            backend.queue().submit([encoder.finish()])
+        })
+    }
+
     /// Copies `bytes` bytes of a buffer to the CPU.
     fn read_back(&self, from: &wgpu::Buffer, bytes: usize) -> Result<Vec<u8>, DeviceError> {
         let backend = &self.0.backend;

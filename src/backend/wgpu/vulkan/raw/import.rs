@@ -51,6 +51,10 @@ pub(in crate::backend::wgpu) fn import(
         vk::Result::ERROR_INVALID_EXTERNAL_HANDLE => {
             no("the driver does not import this memory (mapped files are refused by some)")
         }
+        // Drivers that cannot map the pages of a file say so in many ways.
+        _ if memory.is_mapped_read_only() => {
+            no("the driver does not import mapped files; load the file into a `HostArena`, or use `system-ring`")
+        }
         result => failed(backend, LABEL, bytes, result).into(),
     };
     let usage = wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_SRC;
