@@ -32,6 +32,7 @@ const DEVICE_LACKS: Lacks = Lacks {
     mappable: "the device was created without MAPPABLE_PRIMARY_BUFFERS; ask gpufeed's requirements() first",
     import: "the device was created without VK_EXT_external_memory_host; create it with gpufeed's open_device()",
 };
+const OLD_GL: &str = "the driver gives an OpenGL context older than 4.3, which has no compute shaders";
 const NO_COMPUTE: &str = "there are no compute shaders with storage buffers";
 
 /// What to put into a [`wgpu::DeviceDescriptor`], together with the application's own needs.
@@ -75,6 +76,7 @@ pub(super) struct Abilities {
     /// Of Vulkan only.
     memory: Option<MemoryTypes>,
     imports: bool,
+    old_gl: bool,
     lacks: Lacks,
 }
 
@@ -92,6 +94,7 @@ impl Abilities {
             limits: adapter.limits(),
             memory: vulkan::adapter_memory(adapter),
             imports: vulkan::adapter_imports(adapter),
+            old_gl: is_old_gl(&adapter.get_info()),
             lacks: ADAPTER_LACKS,
         }
     }
@@ -102,6 +105,7 @@ impl Abilities {
             limits: device.limits(),
             memory: vulkan::device_memory(device),
             imports: vulkan::device_imports(device),
+            old_gl: is_old_gl(&device.adapter_info()),
             lacks: DEVICE_LACKS,
         }
     }
@@ -120,6 +124,7 @@ impl Abilities {
         let lack = match strategy {
             _ if !STRATEGIES.contains(&strategy) => "it is not one of the wgpu backend's",
             _ if !computes(&self.limits) => NO_COMPUTE,
+            _ if self.old_gl => OLD_GL,
             _ if !self.features.contains(needed_by(strategy)) => self.lacks.mappable,
             Strategy::SystemRing | Strategy::Imported if self.memory.is_none() => "it needs Vulkan",
             Strategy::SystemRing if self.ring_memory().is_none() => "no memory type suits a buffer that the CPU writes",
@@ -152,6 +157,16 @@ fn needed_by(strategy: Strategy) -> wgpu::Features {
     }
 }
 
+/// Whether this is desktop GL before 4.3. Its adapter may offer compute by extensions, which shaders of its version cannot use.
+fn is_old_gl(info: &wgpu::AdapterInfo) -> bool {
+    let mut numbers = info.driver_info.split(['.', ' ']).map(str::parse::<u32>);
+    match (info.backend, numbers.next(), numbers.next()) {
+        // OpenGL ES begins with its name.
+        (wgpu::Backend::Gl, Some(Ok(major)), Some(Ok(minor))) => (major, minor) < (4, 3),
+        _ => false,
+    }
+}
+
 /// Old GL has no compute shaders, and limits of WebGL ask for none.
 fn computes(limits: &wgpu::Limits) -> bool {
     limits.max_compute_workgroups_per_dimension > 0 && limits.max_storage_buffers_per_shader_stage > 0
@@ -162,7 +177,7 @@ mod tests {
     use super::*;
 
     fn abilities(features: wgpu::Features, limits: &wgpu::Limits) -> Abilities {
-        Abilities { features, limits: limits.clone(), memory: None, imports: false, lacks: DEVICE_LACKS }
+        Abilities { features, limits: limits.clone(), memory: None, imports: false, old_gl: false, lacks: DEVICE_LACKS }
     }
 
     fn missing_of(strategy: Strategy, features: wgpu::Features, limits: &wgpu::Limits) -> Option<String> {
@@ -190,6 +205,17 @@ mod tests {
         let told =
             here.support().into_iter().find(|s| s.strategy == Strategy::SystemRing).expect("it is listed").memory;
         assert_eq!(told.as_deref(), Some("type 1: HOST_VISIBLE|HOST_COHERENT, heap 0 (system memory)"));
+    }
+
+    #[test]
+    fn desktop_gl_before_4_3_has_no_compute() {
+        let gl = |driver_info: &str| {
+            let mut info = wgpu::AdapterInfo::new(wgpu::DeviceType::Other, wgpu::Backend::Gl);
+            info.driver_info = driver_info.to_owned();
+            is_old_gl(&info)
+        };
+        assert!(gl("3.3.0 NVIDIA 580.159.04"));
+        assert!(!gl("4.5 (Core Profile) Mesa 22.3.6") && !gl("4.6.0 NVIDIA 580") && !gl("OpenGL ES 3.1 Mesa"));
     }
 
     #[test]
