@@ -102,6 +102,16 @@ pub trait Backend: Clone + Send + Sync + 'static {
     /// # Errors
     /// The device's error.
     fn copy_ceiling(&self, bytes: usize, at_least: Duration) -> Result<f64, DeviceError>;
+
+    /// Measures the driver's copy from ordinary, pageable memory to device memory, in bytes a second; `None` where the device's API
+    /// has no such copy.
+    ///
+    /// # Errors
+    /// The device's error.
+    fn pageable_ceiling(&self, bytes: usize, at_least: Duration) -> Result<Option<f64>, DeviceError> {
+        let _ = (bytes, at_least);
+        Ok(None)
+    }
 }
 
 /// What a lane is made for.

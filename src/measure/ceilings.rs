@@ -49,12 +49,18 @@ impl<B: Backend> Comparison<'_, B> {
             },
         };
         let host_memcpy_samples = Vec::new();
+        let pageable_copy_gb_s = match same {
+            Some(same) => same.pageable_copy_gb_s,
+            // What it lacks is said where the other copy fails.
+            None => self.backend.pageable_ceiling(bytes.max(64 << 20), time).ok().flatten().map(|rate| rate / 1e9),
+        };
         Ceilings {
             batch_size,
             workers,
             host_memcpy_samples,
             host_memcpy_gb_s: None,
             device_copy_gb_s,
+            pageable_copy_gb_s,
             device_copy_error,
         }
     }

@@ -165,6 +165,8 @@ pub struct Ceilings {
     pub host_memcpy_gb_s: Option<f64>,
     /// The device's own copy from staging to device memory, in GB/s.
     pub device_copy_gb_s: Option<f64>,
+    /// The driver's copy from ordinary memory, where its API has one.
+    pub pageable_copy_gb_s: Option<f64>,
     /// Why there is no device copy, if there is none.
     pub device_copy_error: Option<String>,
 }

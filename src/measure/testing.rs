@@ -44,6 +44,7 @@ pub(crate) fn device(configurations: Vec<Configuration>) -> DeviceReport {
                 host_memcpy_samples: vec![4.0, 4.0, 5.0],
                 host_memcpy_gb_s: None,
                 device_copy_gb_s: Some(8.0),
+                pageable_copy_gb_s: Some(1.0),
                 device_copy_error: None,
             });
         }

@@ -71,6 +71,10 @@ impl Backend for CudaBackend {
     fn copy_ceiling(&self, bytes: usize, at_least: Duration) -> Result<f64, DeviceError> {
         self.measure_copies(bytes, at_least)
     }
+
+    fn pageable_ceiling(&self, bytes: usize, at_least: Duration) -> Result<Option<f64>, DeviceError> {
+        self.measure_pageable(bytes, at_least).map(Some)
+    }
 }
 
 /// The kernels count elements in 32 bits.

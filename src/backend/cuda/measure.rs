@@ -9,6 +9,7 @@ use super::driver::{self, DeviceMemory, Event, Memory, PinKind};
 use super::kernel::Kernels;
 use crate::backend::LaneSpec;
 use crate::error::{DeviceError, OpenError};
+use crate::staging::HostMemory;
 
 /// How fast kernels move bytes in device memory, read and written, in bytes a second.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -66,9 +67,20 @@ impl CudaBackend {
     pub(super) fn measure_copies(&self, bytes: usize, at_least: Duration) -> Result<f64, DeviceError> {
         self.lost().check()?;
         let bytes = bytes.max(1);
-        let failed = |error| self.lost().allocation("a buffer to measure copies with", bytes as u64, error);
         let from = Memory::pinned(self.context(), bytes, PinKind::Cached)
             .map_err(|error| super::locks::LockBudget::read().error(bytes as u64, &driver::words(error)))?;
+        self.measure_copies_from(from, bytes, at_least)
+    }
+
+    /// The same from ordinary memory, which the driver stages itself.
+    pub(super) fn measure_pageable(&self, bytes: usize, at_least: Duration) -> Result<f64, DeviceError> {
+        self.lost().check()?;
+        let bytes = bytes.max(1);
+        self.measure_copies_from(Memory::Pageable(HostMemory::new(bytes)?), bytes, at_least)
+    }
+
+    fn measure_copies_from(&self, from: Memory, bytes: usize, at_least: Duration) -> Result<f64, DeviceError> {
+        let failed = |error| self.lost().allocation("a buffer to measure copies with", bytes as u64, error);
         let to = DeviceMemory::new(self.context(), bytes).map_err(failed)?;
         let stream = self.context().new_stream().map_err(failed)?;
         let copies = driver::Copies::new(&stream, from, to);

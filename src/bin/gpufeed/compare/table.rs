@@ -174,12 +174,14 @@ fn ceilings(of: &Ceilings, flags: &str) -> String {
         Some(error) => format!("not known ({error})"),
         None => known(of.device_copy_gb_s),
     };
+    let pageable = of.pageable_copy_gb_s.map(|rate| format!(", from pageable memory {} GB/s", units::digits(rate)));
     let flags = if flags.is_empty() { String::new() } else { format!(" ({flags})") };
     format!(
-        "  ceilings, batch {}, {} workers: host memcpy {}, the device's own copy {device}{flags}",
+        "  ceilings, batch {}, {} workers: host memcpy {}, the device's own copy {device}{}{flags}",
         of.batch_size,
         of.workers,
-        known(of.host_memcpy_gb_s)
+        known(of.host_memcpy_gb_s),
+        pageable.unwrap_or_default()
     )
 }
 

@@ -42,6 +42,7 @@ pub fn device(id: &str, rates: &[(Strategy, usize, f64)]) -> DeviceReport {
             host_memcpy_samples: vec![4.0],
             host_memcpy_gb_s: None,
             device_copy_gb_s: None,
+            pageable_copy_gb_s: None,
             device_copy_error: Some("no copy".to_owned()),
         });
     }
