@@ -7,25 +7,33 @@ use std::sync::Arc;
 
 #[cfg(feature = "cuda")]
 use crate::backend::cuda::CudaBackend;
+#[cfg(feature = "cuda")]
+use crate::backend::cuda::adapters as cuda_adapters;
 use crate::backend::host::{HostBackend, host_info};
 #[cfg(feature = "wgpu")]
 use crate::backend::wgpu::WgpuBackend;
+#[cfg(feature = "wgpu")]
+use crate::backend::wgpu::adapters as wgpu_adapters;
 use crate::backend::{AdapterInfo, Api, Backend, Footprint, MemoryUse, Strategy, select};
 use crate::error::{DeviceError, LoadError, OpenError, Unsupported};
 use crate::loader::{Batch, Epoch, Loader, LoaderOptions, LoaderStats};
 use crate::preprocess::{DType, Fingerprint, TensorDesc};
 use crate::source::Source;
 
+#[cfg(not(feature = "wgpu"))]
+const fn wgpu_adapters() -> Vec<AdapterInfo> {
+    Vec::new()
+}
+
+#[cfg(not(feature = "cuda"))]
+const fn cuda_adapters() -> Vec<AdapterInfo> {
+    Vec::new()
+}
+
 /// Every device there is, without opening one: those reached through wgpu, then through CUDA, then the host.
 #[must_use]
 pub fn devices() -> Vec<AdapterInfo> {
-    let mut all = Vec::new();
-    #[cfg(feature = "wgpu")]
-    all.extend(crate::backend::wgpu::adapters());
-    #[cfg(feature = "cuda")]
-    all.extend(crate::backend::cuda::adapters());
-    all.push(host_info());
-    all
+    wgpu_adapters().into_iter().chain(cuda_adapters()).chain([host_info()]).collect()
 }
 
 /// Opens the device chosen by text and makes a loader on it.
