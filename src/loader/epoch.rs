@@ -57,7 +57,7 @@ impl<'a, B: Backend> Epoch<'a, B> {
             if delivery.generation == self.generation {
                 return Ok((delivery, at_once));
             }
-            self.loader.outputs.put(delivery.output);
+            self.loader.put_back(delivery.output);
         }
     }
 
@@ -91,7 +91,7 @@ impl<'a, B: Backend> Epoch<'a, B> {
                 Ok(delivery) if delivery.generation == self.generation => {
                     return Some(self.hand_over(delivery, start, at_once));
                 }
-                Ok(stale) => self.loader.outputs.put(stale.output),
+                Ok(stale) => self.loader.put_back(stale.output),
                 Err(_) => {
                     self.left = 0;
                     return Some(Err(LoadError::Stopped { reason: self.loader.stop_reason() }));
@@ -101,7 +101,8 @@ impl<'a, B: Backend> Epoch<'a, B> {
     }
 
     fn check_leases(&self) -> Result<(), LoadError> {
-        if self.loader.outputs.all_leased() {
+        // An error may be on its way although no tensor is.
+        if self.loader.outputs.all_leased() && self.loader.deliveries.is_empty() {
             return Err(LoadError::AllTensorsLeased { outputs: self.loader.outputs.size() });
         }
         Ok(())
@@ -121,16 +122,18 @@ impl<'a, B: Backend> Epoch<'a, B> {
         start: Instant,
         at_once: bool,
     ) -> Result<Batch<B>, LoadError> {
-        self.left -= 1;
-        match delivery.result {
-            Ok(Delivered { number, samples }) => {
+        // What takes no batch's place is not counted as one.
+        self.left -= u64::from(delivery.output.is_some());
+        match (delivery.result, delivery.output) {
+            (Ok(Delivered { number, samples }), Some(output)) => {
                 let layout = self.loader.layout;
                 self.loader.metrics.delivered(samples, layout.payload(samples), start.elapsed(), at_once);
                 let desc = self.loader.options.preprocess.tensor(&layout, samples);
-                Ok(Batch::new(delivery.output, Arc::clone(&self.loader.outputs), desc, number, self.epoch))
+                Ok(Batch::new(output, Arc::clone(&self.loader.outputs), desc, number, self.epoch))
             }
-            Err(error) => {
-                self.loader.outputs.put(delivery.output);
+            (Ok(_), None) => Err(LoadError::Stopped { reason: "a batch was delivered without its tensor".to_owned() }),
+            (Err(error), output) => {
+                self.loader.put_back(output);
                 self.loader.metrics.failed();
                 if matches!(error, LoadError::Device { source: DeviceError::Lost { .. }, .. }) {
                     self.left = 0;
@@ -149,8 +152,8 @@ impl<B: Backend> Iterator for Epoch<'_, B> {
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
-        // A lost device ends the epoch early, with an error.
-        (0, usize::try_from(self.left).ok())
+        // A lost device ends the epoch early, and an error that takes no batch's place comes on top.
+        (0, None)
     }
 }
 

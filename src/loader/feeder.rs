@@ -188,15 +188,14 @@ impl<B: Backend> Feeder<B> {
     pub async fn feed_async(&mut self, frames: &[&[u8]]) -> Result<Batch<B>, FeedError> {
         self.check(frames)?;
         loop {
-            if let Some(fill) = self.begin()? {
-                let output = match self.take_output() {
-                    Ok(output) => output,
-                    Err(error) => {
-                        self.give_back(fill);
-                        return Err(error);
-                    }
-                };
-                return self.send(frames, fill, output);
+            let output = self.take_output()?;
+            match self.begin() {
+                Ok(Some(fill)) => return self.send(frames, fill, output),
+                Ok(None) => self.outputs.put(output),
+                Err(error) => {
+                    self.outputs.put(output);
+                    return Err(error.into());
+                }
             }
             match self.pending.first().map(|(_, tensor)| tensor.clone()) {
                 Some(tensor) => self.outputs.waiter().wait(tensor).await?,
@@ -251,12 +250,6 @@ impl<B: Backend> Feeder<B> {
         self.pending.retain(|(id, _)| !self.finished.contains(id));
         self.finished.clear();
         result
-    }
-
-    fn give_back(&mut self, fill: Fill) {
-        if let Finish::Filled(filled) = fill.finish() {
-            self.lane.cancel(filled.cancel());
-        }
     }
 
     /// Fills the slot and submits it.

@@ -245,6 +245,13 @@ impl<B: Backend> Loader<B> {
         }
     }
 
+    /// Puts the tensor of a delivery back, if it has one.
+    fn put_back(&self, output: Option<Output<B::Tensor>>) {
+        if let Some(output) = output {
+            self.outputs.put(output);
+        }
+    }
+
     fn stop_reason(&self) -> String {
         self.threads.pump_panic().unwrap_or_else(|| "its thread has ended".to_owned())
     }

@@ -21,9 +21,18 @@ pub(super) struct Threads {
 }
 
 impl Threads {
+    /// A year: more cannot always be added to a point in time.
+    const LONGEST: Duration = Duration::from_secs(365 * 24 * 60 * 60);
+
     pub(super) fn new(timeout: Duration) -> Self {
         let (alive, ended) = flume::bounded(0);
-        Self { handles: Vec::new(), alive: Some(alive), ended, timeout, pump_panic: Arc::default() }
+        Self {
+            handles: Vec::new(),
+            alive: Some(alive),
+            ended,
+            timeout: timeout.min(Self::LONGEST),
+            pump_panic: Arc::default(),
+        }
     }
 
     pub(super) fn start_workers(

@@ -90,6 +90,11 @@ impl<F> Window<F> {
         self.entries.iter().filter(|entry| !entry.ready).count()
     }
 
+    /// Batches in the window.
+    pub(super) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
     /// Whether no batch is in the window.
     pub(super) fn is_empty(&self) -> bool {
         self.entries.is_empty()

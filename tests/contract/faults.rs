@@ -102,6 +102,42 @@ pub fn dropping_at_any_moment_returns<B: TestDevice>(backend: &B, strategy: Stra
     }
 }
 
+pub fn an_epoch_that_is_dropped_at_once_is_not_read<B: TestDevice>(backend: &B, strategy: Strategy) {
+    let reads = Arc::new(AtomicU64::new(0));
+    let source = {
+        let reads = Arc::clone(&reads);
+        Scripted::shared(4000, move |_| {
+            reads.fetch_add(1, Ordering::Relaxed);
+            Ok(40)
+        })
+    };
+    let options = LoaderOptions { batch_size: 4, slots: 2, outputs: 2, ..options(strategy) };
+    let mut loader = Loader::new(backend, source, options).expect("the loader opens");
+    for epoch in 0..20 {
+        drop(loader.epoch(epoch));
+    }
+    // Asking the pump anything puts us behind what it was told.
+    loader.memory().expect("the pump is there");
+    std::thread::sleep(Duration::from_millis(30));
+    let before = reads.load(Ordering::Relaxed);
+    assert!(before < 20 * 4 * 4, "{before} samples were read for nobody");
+    std::thread::sleep(Duration::from_millis(30));
+    assert_eq!(reads.load(Ordering::Relaxed), before, "an epoch that nobody wants goes on");
+    let numbers: Vec<_> = loader.epoch(0).map(|batch| batch.expect("no error").number()).collect();
+    assert!(numbers.into_iter().eq(0..1000));
+}
+
+pub fn memory_stands_still_while_every_sample_fails<B: TestDevice>(backend: &B, strategy: Strategy) {
+    let source = Scripted::shared(400, |_| Err("gone".into()));
+    let options = LoaderOptions { batch_size: 4, ..options(strategy) };
+    let mut loader = Loader::new(backend, source, options).expect("the loader opens");
+    let held = loader.memory().expect("the pump is there").held;
+    for epoch in 0..3 {
+        assert_eq!(loader.epoch(epoch).filter(|batch| matches!(batch, Err(LoadError::Sample { .. }))).count(), 100);
+    }
+    assert_eq!(loader.memory().expect("the pump is there").held, held);
+}
+
 pub fn a_device_lost_while_slots_are_filled_is_an_error<B: TestDevice>(backend: &B, strategy: Strategy) {
     let validated = std::env::var_os("WGPU_VALIDATION").is_some_and(|value| value != "0");
     if strategy == Strategy::WriteBufferWith && validated {

@@ -159,5 +159,7 @@ impl Drop for HostLane {
     fn drop(&mut self) {
         // Tensors may outlive the lane. An error means that nothing is in flight any more.
         let _ = self.queue.run(Wait::All);
+        // The slots' memory goes with the lane.
+        self.queue.finished(|_, _, _| ());
     }
 }

@@ -89,19 +89,6 @@ impl WgpuBackend {
         Ok(())
     }
 
-    /// Returns when a submission has finished.
-    ///
-    /// # Errors
-    /// [`DeviceError::Lost`].
-    pub(crate) fn wait_for(&self, submission: &wgpu::SubmissionIndex) -> Result<(), DeviceError> {
-        let mut nap = SHORTEST_NAP;
-        while !self.step(Some(submission))? {
-            std::thread::sleep(nap);
-            nap = nap.saturating_mul(2).min(LONGEST_NAP);
-        }
-        Ok(())
-    }
-
     /// One step towards `submission`: returns whether it has finished.
     fn step(&self, submission: Option<&wgpu::SubmissionIndex>) -> Result<bool, DeviceError> {
         if self.api() == Api::Gl || !self.owned() {

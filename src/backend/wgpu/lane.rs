@@ -193,6 +193,10 @@ impl Lane for WgpuLane {
     }
 
     fn begin(&mut self) -> Result<Option<Fill>, DeviceError> {
+        // Slots that are free on submission bound nothing; wgpu's own staging would grow with the queue.
+        if self.in_flight.len() >= self.spec.slots + self.spec.outputs {
+            return Ok(None);
+        }
         self.backend.lost_flag().get().map_or(Ok(()), Err)?;
         if self.direct.is_some() {
             return Ok(None);

@@ -159,7 +159,9 @@ impl Tensor for WgpuTensor {
         }
         let submission = self.submission().clone();
         match submission {
-            Some(submission) if !self.0.writing.is_over() => backend.wait_for(&submission),
+            Some(submission) if !self.0.writing.is_over() => {
+                backend.wait_until(Some(&submission), || self.0.writing.is_over())
+            }
             _ => backend.check(),
         }
     }

@@ -26,6 +26,10 @@ impl<L: Lane> Pump<L> {
         if self.lane.in_flight() > 0 && self.progress.lost.is_none() {
             self.reap(Wait::All);
         }
+        if self.lane.in_flight() > 0 && self.progress.lost.is_none() {
+            let message = "it does not finish what was submitted".to_owned();
+            return Err((self.progress.window.front(), DeviceError::Refused { message }));
+        }
         self.progress.lost.clone().map_or(Ok(()), |error| Err((self.progress.lost_at, error)))
     }
 

@@ -14,7 +14,8 @@ use crate::staging::Fill;
 impl<L: Lane> Pump<L> {
     /// Takes a slot and hands it to the workers; false if that is not possible now.
     pub(super) fn begin_next(&mut self) -> bool {
-        if self.direct.is_some() {
+        // Batches that could not be begun take no slot; they wait here all the same.
+        if self.direct.is_some() || self.progress.window.len() >= self.progress.assemblies.len() {
             return false;
         }
         let progress = &mut self.progress;

@@ -23,7 +23,7 @@ use super::patience;
 use super::sampler::Sampler;
 use super::worker::Job;
 use crate::backend::{Lane, MemoryUse, Wait};
-use crate::error::{DeviceError, LoadError};
+use crate::error::{DeviceError, LoadError, Stage};
 use crate::layout::BatchLayout;
 
 /// How often the device is asked while something else could also happen.
@@ -56,7 +56,8 @@ pub(super) enum ToPump {
 /// What the pump delivers. Every delivery carries an output, so that their number bounds how far the pump runs ahead.
 pub(super) struct Delivery<T> {
     pub(super) generation: u64,
-    pub(super) output: Output<T>,
+    /// `None` with an error that takes no batch's place.
+    pub(super) output: Option<Output<T>>,
     pub(super) result: Result<Delivered, LoadError>,
 }
 
@@ -67,6 +68,8 @@ pub(super) struct Delivered {
 }
 
 pub(super) struct Pump<L: Lane> {
+    // Dropped before the lane: fills that nobody writes have ended then, and the lane frees their memory.
+    pub(super) progress: Progress,
     pub(super) lane: L,
     pub(super) layout: BatchLayout,
     pub(super) workers: usize,
@@ -77,7 +80,6 @@ pub(super) struct Pump<L: Lane> {
     pub(super) metrics: Arc<Metrics>,
     /// Set where the device reads the source's memory by itself; then there are no fills.
     pub(super) direct: Option<Direct>,
-    pub(super) progress: Progress,
 }
 
 impl<L: Lane> Pump<L> {
@@ -114,7 +116,10 @@ impl<L: Lane> Pump<L> {
                 self.discard();
                 self.progress.next_epoch = Some((generation, sampler));
             }
-            ToPump::Stop => self.discard(),
+            ToPump::Stop => {
+                self.progress.next_epoch = None;
+                self.discard();
+            }
             ToPump::SlotEnded(slot) => self.progress.slot_ended(slot),
             ToPump::Wake => {}
             ToPump::Call(call) => call(),
@@ -131,8 +136,8 @@ impl<L: Lane> Pump<L> {
             ToPump::Replace { indices, labels } => match self.lane.output() {
                 Ok(tensor) => self.outputs.put(Output { tensor, indices, labels }),
                 Err(error) => {
-                    log::error!("a tensor that was taken out cannot be replaced: {error}");
                     self.outputs.shrink();
+                    self.irreplaceable(error);
                 }
             },
             ToPump::Shutdown { deadline } => return Some(deadline),
@@ -146,7 +151,8 @@ impl<L: Lane> Pump<L> {
             return patience::recv(&self.inbox).map(Some);
         }
         let window = &self.progress.window;
-        let wants_slot = window.to_begin().is_some() && self.progress.lost.is_none();
+        let depth = self.direct.as_ref().is_none_or(|direct| self.lane.in_flight() >= direct.depth);
+        let wants_slot = window.to_begin().is_some() && self.progress.lost.is_none() && depth;
         if wants_slot && window.filling() == 0 && !window.front_is_ready() {
             self.reap(Wait::One);
             return Ok(None);
@@ -178,6 +184,23 @@ impl<L: Lane> Pump<L> {
         self.tell_loss();
     }
 
+    /// Tells the user, who may be waiting for the very tensor, that one that was taken out cannot be replaced.
+    fn irreplaceable(&mut self, source: DeviceError) {
+        if matches!(source, DeviceError::Lost { .. }) {
+            self.lose(source);
+            return;
+        }
+        let error = LoadError::Device { batch: self.progress.window.front(), stage: Stage::Begin, source };
+        self.tell(error);
+    }
+
+    /// Delivers an error that takes no batch's place.
+    fn tell(&self, error: LoadError) {
+        let delivery = Delivery { generation: self.progress.generation, output: None, result: Err(error) };
+        // Without a receiver the loader is being dropped.
+        let _ = self.deliveries.send(delivery);
+    }
+
     /// Notes what the device has finished.
     fn reap(&mut self, wait: Wait) {
         let result = self.lane.reap(wait, &mut self.progress.finished);
@@ -200,7 +223,7 @@ impl<L: Lane> Pump<L> {
     }
 
     fn deliver(&self, output: Output<L::Tensor>, result: Result<Delivered, LoadError>) {
-        let delivery = Delivery { generation: self.progress.generation, output, result };
+        let delivery = Delivery { generation: self.progress.generation, output: Some(output), result };
         // Without a receiver the loader is being dropped, and a shutdown message follows.
         let _ = self.deliveries.send(delivery);
     }

@@ -101,9 +101,8 @@ impl<L: Lane> Pump<L> {
             return;
         }
         let source = error.clone();
-        let Some(output) = self.outputs.take() else { return };
         self.progress.lost_told = true;
         let batch = self.progress.lost_at;
-        self.deliver(output, Err(LoadError::Device { batch, stage: Stage::Device, source }));
+        self.tell(LoadError::Device { batch, stage: Stage::Device, source });
     }
 }

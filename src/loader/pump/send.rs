@@ -88,6 +88,7 @@ impl<L: Lane> Pump<L> {
         if matches!(source, DeviceError::Lost { .. }) {
             self.outputs.put(output);
             self.lose(source);
+            self.progress.lost_at = number;
         } else {
             self.deliver(output, Err(LoadError::Device { batch: number, stage: Stage::Submit, source }));
         }

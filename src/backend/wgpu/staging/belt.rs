@@ -63,6 +63,8 @@ impl Staging for Belt {
         // The chunk was used up by being handed out; it comes back at the next poll.
         belt.finish();
         belt.recall();
+        // Without a submission nobody else polls. A lost device shows at the next one.
+        let _ = self.backend.look();
     }
 
     fn recover(&mut self, slot: usize) -> Result<(), DeviceError> {

@@ -96,8 +96,12 @@ impl Staging for WriteBufferWith {
     }
 
     fn cancel(&mut self, _slot: usize, memory: Memory) {
-        // Queues a copy too; the next batch overwrites it before anything reads it.
-        drop(memory);
+        // Queues a copy too; the next batch overwrites it before anything reads it. Only a submission lets go of the staging buffer,
+        // and a lost device shows at the next one.
+        let _ = self.backend.scope(|| {
+            drop(memory);
+            self.backend.queue().submit([])
+        });
     }
 
     fn recover(&mut self, _slot: usize) -> Result<(), DeviceError> {
