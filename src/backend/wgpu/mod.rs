@@ -19,11 +19,11 @@
 //! staging is not the equivalent of pinned memory there. Measured on one NVIDIA H200 (PCIe 5 x16, driver 580.159.04, Vulkan,
 //! 2026-11-29; u8 images of 224x224x3 shuffled in memory, f32 NCHW out, batch 256, 8 workers, verified bytes):
 //!
-//! | strategy | memory | GB/s of u8 | of the card's host-to-device copy (50.6 GB/s) | CPU, cores |
+//! | strategy | memory | GB/s of u8 | of the card's host-to-device copy (49.9 GB/s) | CPU, cores |
 //! | --- | --- | --: | --: | --: |
-//! | `mapped-ring` | type 4, heap 0: video memory | 33.7 | 0.67 | 8.1 |
-//! | `system-ring` | type 3, heap 1: system memory, cached | 42.1 | 0.83 (1.04 of the host's own memcpy in that run) | 7.3 |
-//! | `imported` | the dataset's own | 50.4 | 1.00 | 0.13 |
+//! | `mapped-ring` | type 4, heap 0: video memory | 33.3 | 0.67 | 8.2 |
+//! | `system-ring` | type 3, heap 1: system memory, cached | 36.7 | 0.73 (1.09 of the host's own memcpy in that run) | 8.1 |
+//! | `imported` | the dataset's own | 50.3 | 1.01 | 0.18 |
 //!
 //! `imported` gathers and normalises in one kernel that reads the dataset over the bus; a multi-region copy followed by the kernel reached
 //! 45.7 GB/s, because submissions do not overlap under wgpu and the kernel's 59 us add to the copy. The kernel alone moves 3,270 GB/s
