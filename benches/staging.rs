@@ -24,8 +24,7 @@ fn staging(criterion: &mut Criterion) {
             let mut group = criterion.benchmark_group(name);
             group.sample_size(10).throughput(Throughput::Bytes((batch_size * layout.byte_len()) as u64));
             // A strategy that reads the source's own memory has no staging step.
-            let staged =
-                |strategy: &&Strategy| **strategy != Strategy::Imported && backend.supports(**strategy).is_ok();
+            let staged = |strategy: &&Strategy| !strategy.is_direct() && backend.supports(**strategy).is_ok();
             for &strategy in Strategy::ALL.iter().filter(staged) {
                 group.bench_function(BenchmarkId::from_parameter(strategy), |bencher| {
                     let step = |batches| step(&backend, &source, strategy, batch_size, batches);
