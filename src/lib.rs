@@ -1,4 +1,4 @@
-//! gpufeed feeds batches to GPUs: what `pin_memory=True` is for CUDA users of PyTorch, for Vulkan, Metal, DX12 and GL.
+//! gpufeed feeds batches to GPUs: what `pin_memory=True` is for CUDA users of PyTorch, for Vulkan, Metal, DX12 and GL, and CUDA.
 //!
 //! A [`Source`] of samples (memory, `.npy` files, folders of images, or your own) is read by worker threads straight into staging
 //! memory; one pump thread copies it to the device and turns u8 images into normalised float tensors there; a [`Batch`] comes

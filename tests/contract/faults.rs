@@ -127,15 +127,13 @@ pub fn an_epoch_that_is_dropped_at_once_is_not_read<B: TestDevice>(backend: &B, 
     assert!(numbers.into_iter().eq(0..1000));
 }
 
-pub fn memory_stands_still_while_every_sample_fails<B: TestDevice>(backend: &B, strategy: Strategy) {
+pub fn an_epoch_may_fail_at_every_sample<B: TestDevice>(backend: &B, strategy: Strategy) {
     let source = Scripted::shared(400, |_| Err("gone".into()));
     let options = LoaderOptions { batch_size: 4, ..options(strategy) };
     let mut loader = Loader::new(backend, source, options).expect("the loader opens");
-    let held = loader.memory().expect("the pump is there").held;
     for epoch in 0..3 {
         assert_eq!(loader.epoch(epoch).filter(|batch| matches!(batch, Err(LoadError::Sample { .. }))).count(), 100);
     }
-    assert_eq!(loader.memory().expect("the pump is there").held, held);
 }
 
 pub fn a_device_lost_while_slots_are_filled_is_an_error<B: TestDevice>(backend: &B, strategy: Strategy) {

@@ -189,3 +189,21 @@ pub fn the_devices_own_times_are_those_of_its_batches<B: TestDevice>(backend: &B
         }
     }
 }
+
+pub fn what_is_submitted_ahead_is_bounded<B: TestDevice>(backend: &B, strategy: Strategy) {
+    let spec = LaneSpec { outputs: 2, ..spec(strategy, 2) };
+    let mut lane = backend.open_lane(&spec).expect("the lane opens");
+    let mut output = lane.output().expect("an output");
+    // Nobody asks what has finished, and the output is given back at once, as by a consumer that queues its own work.
+    let mut submitted = 0;
+    while let Some(fill) = lane.begin().expect("the device is there") {
+        let filled = write(fill, &batch_bytes(submitted, BATCH));
+        output = lane.submit(Feed::Staged(filled), BATCH, output).expect("it is sent").tensor;
+        submitted += 1;
+        assert!(submitted <= spec.slots + spec.outputs, "{submitted} batches are queued");
+    }
+    assert!(submitted >= spec.slots);
+    lane.reap(Wait::All, &mut Vec::new()).expect("the device is there");
+    let desc = spec.preprocess.tensor(&spec.layout, BATCH);
+    assert_eq!(output.read(&desc).expect("it can be read"), batch_bytes(submitted - 1, BATCH));
+}

@@ -207,20 +207,6 @@ pub fn batches_can_be_awaited<B: TestDevice>(backend: &B, strategy: Strategy) {
     });
 }
 
-pub fn what_is_submitted_ahead_is_bounded<B: TestDevice>(backend: &B, strategy: Strategy) {
-    // The batches are given back unread, so that only the loader's own bounds keep the device's queue short.
-    let source = pattern(SampleLayout::bytes(&[4096]).expect("valid"), 400);
-    let options = LoaderOptions { batch_size: 4, slots: 2, outputs: 2, ..options(strategy) };
-    let mut loader = Loader::new(backend, source.clone(), options).expect("the loader opens");
-    let mut last = None;
-    for batch in loader.epoch(0) {
-        drop(last.replace(batch.expect("no error")));
-    }
-    let last = last.expect("there are batches");
-    assert_eq!(last.read().expect("readable"), batch_bytes(&*source, &last));
-    loader.wait_idle().expect("the device finishes");
-}
-
 pub fn a_large_batch_is_split_or_refused_before_anything_is_allocated<B: TestDevice>(backend: &B, strategy: Strategy) {
     // Larger than the 128 MiB that software drivers bind: 157 MB of f32.
     if matches!(strategy, Strategy::MappedRing | Strategy::Memcpy) {

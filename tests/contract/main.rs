@@ -23,20 +23,20 @@ macro_rules! contract {
             contract!(@tests $open, $strategy;
                 lanes: bytes_arrive_as_they_were_written, several_batches_are_in_flight_at_once,
                     a_slot_is_not_reused_before_the_device_has_read_it, a_half_filled_slot_is_never_sent,
-                    what_is_refused_comes_back, an_output_that_fails_does_not_take_the_slot_along,
+                    what_is_refused_comes_back, what_is_submitted_ahead_is_bounded, an_output_that_fails_does_not_take_the_slot_along,
                     the_devices_own_times_are_those_of_its_batches;
                 loaders: shapes_of_every_kind_arrive_whole, normalised_images_are_within_the_bound,
                     fingerprints_are_those_of_the_delivered_bytes, batches_do_not_depend_on_workers_or_slots,
                     a_batch_outlives_its_loader, a_batch_may_be_dropped_on_another_thread,
                     a_forgotten_batch_costs_its_tensor_only, holding_every_tensor_is_an_error_not_a_hang,
-                    batches_can_be_awaited, what_is_submitted_ahead_is_bounded, a_large_batch_is_split_or_refused_before_anything_is_allocated,
+                    batches_can_be_awaited, a_large_batch_is_split_or_refused_before_anything_is_allocated,
                     memory_is_constant_over_a_hundred_epochs;
                 feeders: frames_become_batches_in_the_order_they_are_pushed, frames_are_normalised,
                     frames_that_do_not_fit_are_named_and_nothing_is_lost, frames_can_be_awaited,
                     a_device_lost_between_frames_is_an_error;
                 faults: a_source_that_fails_is_named_and_the_next_batch_arrives,
                     a_panic_and_a_short_sample_are_errors, dropping_at_any_moment_returns,
-                    an_epoch_that_is_dropped_at_once_is_not_read, memory_stands_still_while_every_sample_fails,
+                    an_epoch_that_is_dropped_at_once_is_not_read, an_epoch_may_fail_at_every_sample,
                     a_device_lost_while_slots_are_filled_is_an_error, a_strategy_of_another_backend_says_why;
             );
         }

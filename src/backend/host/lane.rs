@@ -103,9 +103,10 @@ impl Lane for HostLane {
 
     fn cancel(&mut self, cancelled: Cancelled) {
         let slot = &mut self.slots[cancelled.slot()];
-        if let SlotState::Filling(lent) = std::mem::replace(&mut slot.memory, SlotState::InFlight) {
-            slot.memory = SlotState::Free(lent.cancelled(&cancelled));
-        }
+        slot.memory = match std::mem::replace(&mut slot.memory, SlotState::InFlight) {
+            SlotState::Filling(lent) => SlotState::Free(lent.cancelled(&cancelled)),
+            other => other,
+        };
     }
 
     fn submit(

@@ -219,8 +219,9 @@ impl Lane for WgpuLane {
 
     fn cancel(&mut self, cancelled: Cancelled) {
         let number = cancelled.slot();
-        if let Stage::Filling(lent) = std::mem::replace(&mut self.slots[number].stage, Stage::Free) {
-            self.staging.cancel(number, lent.cancelled(&cancelled));
+        match std::mem::replace(&mut self.slots[number].stage, Stage::Free) {
+            Stage::Filling(lent) => self.staging.cancel(number, lent.cancelled(&cancelled)),
+            other => self.slots[number].stage = other,
         }
     }
 

@@ -1,0 +1,67 @@
+//! What is given up is given back: memory of batches that are never sent. In a process of its own, whose memory is measured.
+
+#![cfg(all(feature = "wgpu", target_os = "linux"))]
+#![allow(clippy::print_stderr)] // What is skipped is said.
+
+use std::io::Write;
+use std::sync::Arc;
+
+use gpufeed::backend::wgpu::WgpuBackend;
+use gpufeed::{Loader, LoaderOptions, OpenError, SampleLayout, SampleWriter, Source, SourceError, Strategy};
+
+/// Samples of a mebibyte, none of which can be read.
+struct Gone(SampleLayout);
+
+impl Source for Gone {
+    fn layout(&self) -> SampleLayout {
+        self.0
+    }
+
+    fn len(&self) -> u64 {
+        800
+    }
+
+    fn read(&self, _: u64, out: &mut SampleWriter<'_>) -> Result<(), SourceError> {
+        // Touched, so that it counts.
+        out.write(&vec![1; out.len()])?;
+        Err("gone".into())
+    }
+}
+
+fn resident_mib() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").expect("Linux tells");
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("resident memory");
+    line.trim().trim_end_matches(" kB").trim().parse::<u64>().expect("a number") / 1024
+}
+
+fn skip(reason: &str) {
+    let line = format!("skipped: batches_that_are_never_sent_cost_no_memory: {reason}");
+    eprintln!("{line}");
+    if let Some(path) = std::env::var_os("GPUFEED_SKIP_LOG") {
+        let log = std::fs::OpenOptions::new().create(true).append(true).open(path);
+        log.and_then(|mut log| writeln!(log, "{line}")).expect("the list of skipped tests can be written");
+    }
+}
+
+#[test]
+fn batches_that_are_never_sent_cost_no_memory() {
+    let backend = match WgpuBackend::open("vulkan:0") {
+        Err(OpenError::NoDevice { .. }) => return skip("no Vulkan device here"),
+        opened => opened.expect("the device is there and opens"),
+    };
+    if !backend.info().is_software() {
+        return skip("a card's memory does not show in the process");
+    }
+    let layout = SampleLayout::bytes(&[1 << 20]).expect("valid");
+    for strategy in [Strategy::StagingBelt, Strategy::WriteBufferWith, Strategy::FreshMapped, Strategy::MappedRing] {
+        let options = LoaderOptions { batch_size: 4, workers: 2, strategy: Some(strategy), ..LoaderOptions::default() };
+        let mut loader = Loader::new(&backend, Arc::new(Gone(layout)), options).expect("the loader opens");
+        let mut fail = || assert_eq!(loader.epoch(0).filter(Result::is_err).count(), 200);
+        fail();
+        let before = resident_mib();
+        fail();
+        // 200 batches of 4 MiB were given up.
+        let grown = resident_mib().saturating_sub(before);
+        assert!(grown < 200, "{strategy}: {grown} MiB more");
+    }
+}
