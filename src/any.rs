@@ -4,6 +4,7 @@
 //! [`Loader`] itself.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 #[cfg(feature = "cuda")]
 use crate::backend::cuda::CudaBackend;
@@ -16,7 +17,9 @@ use crate::backend::wgpu::WgpuBackend;
 use crate::backend::wgpu::adapters as wgpu_adapters;
 use crate::backend::{AdapterInfo, Api, Backend, Footprint, MemoryUse, Strategy, select};
 use crate::error::{DeviceError, LoadError, OpenError, Unsupported};
-use crate::loader::{Batch, Epoch, Loader, LoaderOptions, LoaderStats};
+use crate::loader::{
+    BadSampleReport, Batch, Canceller, Epoch, Loader, LoaderOptions, LoaderStats, ResumeError, ResumeToken,
+};
 use crate::preprocess::{DType, Fingerprint, TensorDesc};
 use crate::source::Source;
 
@@ -55,6 +58,19 @@ macro_rules! each {
             $kind::Wgpu($inner) => $call,
             #[cfg(feature = "cuda")]
             $kind::Cuda($inner) => $call,
+        }
+    };
+}
+
+/// As `each`, with a result of the same variant of another enum.
+macro_rules! wrap {
+    ($value:expr, $inner:ident => $call:expr, $to:ident) => {
+        match $value {
+            Self::Host($inner) => $call.map(|result| result.map($to::Host)),
+            #[cfg(feature = "wgpu")]
+            Self::Wgpu($inner) => $call.map(|result| result.map($to::Wgpu)),
+            #[cfg(feature = "cuda")]
+            Self::Cuda($inner) => $call.map(|result| result.map($to::Cuda)),
         }
     };
 }
@@ -175,6 +191,32 @@ impl AnyLoader {
         }
     }
 
+    /// Goes on where a token was made, as [`Loader::resume`].
+    ///
+    /// # Errors
+    /// As [`Loader::resume`].
+    pub fn resume(&mut self, token: &ResumeToken) -> Result<AnyEpoch<'_>, ResumeError> {
+        match self {
+            Self::Host(loader) => loader.resume(token).map(AnyEpoch::Host),
+            #[cfg(feature = "wgpu")]
+            Self::Wgpu(loader) => loader.resume(token).map(AnyEpoch::Wgpu),
+            #[cfg(feature = "cuda")]
+            Self::Cuda(loader) => loader.resume(token).map(AnyEpoch::Cuda),
+        }
+    }
+
+    /// What ends the loader's waits, from another thread.
+    #[must_use]
+    pub fn canceller(&self) -> Canceller {
+        each!(Self, self, loader => loader.canceller())
+    }
+
+    /// The samples that were left out or replaced, as [`Loader::bad_samples`].
+    #[must_use]
+    pub fn bad_samples(&self) -> BadSampleReport {
+        each!(Self, self, loader => loader.bad_samples())
+    }
+
     /// The device and its driver.
     #[must_use]
     pub fn info(&self) -> &AdapterInfo {
@@ -270,9 +312,31 @@ impl AnyEpoch<'_> {
         each!(Self, self, epoch => epoch.remaining())
     }
 
+    /// The epoch's number.
+    #[must_use]
+    pub fn number(&self) -> u64 {
+        each!(Self, self, epoch => epoch.number())
+    }
+
     /// Ends the epoch early and loses no work, as [`Epoch::wind_down`].
     pub fn wind_down(&mut self) {
         each!(Self, self, epoch => epoch.wind_down());
+    }
+
+    /// Where delivery stands, as [`Epoch::resume_token`].
+    ///
+    /// # Errors
+    /// As [`Epoch::resume_token`].
+    pub fn resume_token(&self) -> Result<ResumeToken, ResumeError> {
+        each!(Self, self, epoch => epoch.resume_token())
+    }
+
+    /// The next batch if it comes within this time, as [`Epoch::next_timeout`].
+    ///
+    /// # Errors
+    /// As [`Epoch::next_timeout`].
+    pub fn next_timeout(&mut self, timeout: Duration) -> Option<Result<AnyBatch, LoadError>> {
+        wrap!(self, epoch => epoch.next_timeout(timeout), AnyBatch)
     }
 }
 
@@ -280,13 +344,7 @@ impl Iterator for AnyEpoch<'_> {
     type Item = Result<AnyBatch, LoadError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        match self {
-            Self::Host(epoch) => epoch.next().map(|batch| batch.map(AnyBatch::Host)),
-            #[cfg(feature = "wgpu")]
-            Self::Wgpu(epoch) => epoch.next().map(|batch| batch.map(AnyBatch::Wgpu)),
-            #[cfg(feature = "cuda")]
-            Self::Cuda(epoch) => epoch.next().map(|batch| batch.map(AnyBatch::Cuda)),
-        }
+        wrap!(self, epoch => epoch.next(), AnyBatch)
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
@@ -356,6 +414,28 @@ impl AnyBatch {
     #[must_use]
     pub fn number(&self) -> u64 {
         each!(Self, self, batch => batch.number())
+    }
+
+    /// How many of the last samples are repetitions, as [`Batch::padding`].
+    #[must_use]
+    pub fn padding(&self) -> usize {
+        each!(Self, self, batch => batch.padding())
+    }
+
+    /// Waits until the device has written the tensor, as [`Batch::wait`].
+    ///
+    /// # Errors
+    /// The device's error.
+    pub fn wait(&self) -> Result<(), DeviceError> {
+        each!(Self, self, batch => batch.wait())
+    }
+
+    /// As [`wait`](Self::wait), for no longer than `timeout`, as [`Batch::wait_timeout`].
+    ///
+    /// # Errors
+    /// The device's error.
+    pub fn wait_timeout(&self, timeout: Duration) -> Result<bool, DeviceError> {
+        each!(Self, self, batch => batch.wait_timeout(timeout))
     }
 
     /// Waits for the device and reads the tensor back, as [`Batch::read`].

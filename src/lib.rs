@@ -73,6 +73,7 @@ pub mod measure;
 pub mod preprocess;
 pub mod source;
 pub mod staging;
+mod strategy;
 
 /// The version of cudarc that this crate's types belong to.
 #[cfg(feature = "cuda")]
@@ -83,9 +84,12 @@ pub use ::wgpu;
 
 pub use any::{AnyBackend, AnyBatch, AnyEpoch, AnyLoader, devices, open};
 pub use backend::{AdapterInfo, Api, Backend, DeviceType, Strategy};
-pub use error::{DeviceError, LayoutError, LoadError, OpenError, SourceError, Stage, Unsupported};
+pub use error::{DeviceError, LayoutError, LoadError, OpenError, PumpState, SourceError, Stage, Stall, Unsupported};
 pub use layout::{BatchLayout, ImageLayout, SampleLayout};
-pub use loader::{Batch, Epoch, FeedError, Feeder, FeederOptions, LastBatch, Loader, LoaderOptions, LoaderStats};
+pub use loader::{
+    BadSamples, Batch, Canceller, Epoch, FeedError, Feeder, FeederOptions, LastBatch, Loader, LoaderOptions,
+    LoaderStats, ResumeError, ResumeToken, Subset, Tolerance,
+};
 pub use preprocess::{FloatType, Normalize, Preprocess, TensorDesc, TensorLayout};
 #[cfg(feature = "images")]
 pub use source::FolderSource;

@@ -46,15 +46,14 @@ pub mod host;
 mod info;
 mod memory;
 pub mod select;
-mod strategy;
 mod times;
 #[cfg(feature = "wgpu")]
 pub mod wgpu;
 
+pub use crate::strategy::{Strategy, UnknownStrategy};
 pub use footprint::{Footprint, MemoryUse};
 pub use info::{AdapterInfo, Api, DeviceType, StrategySupport};
 pub use memory::StableHostMemory;
-pub use strategy::{Strategy, UnknownStrategy};
 pub use times::GpuTimes;
 
 use std::sync::Arc;
@@ -239,6 +238,12 @@ pub trait Tensor: Clone + std::fmt::Debug + Send + Sync + 'static {
     /// # Errors
     /// The device's error.
     fn wait(&self) -> Result<(), DeviceError>;
+
+    /// Whether the device has written the tensor: looks, and never waits.
+    ///
+    /// # Errors
+    /// The device's error.
+    fn is_written(&self) -> Result<bool, DeviceError>;
 
     /// Waits for the device and reads the tensor's elements back, without padding.
     ///

@@ -4,6 +4,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
 
+use super::bad::Noted;
 use crate::error::{LoadError, SourceError};
 
 /// A batch being filled. There is one a slot, used again for every batch; the channel that hands it to the workers and the
@@ -11,11 +12,16 @@ use crate::error::{LoadError, SourceError};
 #[derive(Debug)]
 pub(super) struct Assembly {
     samples: AtomicU64,
+    /// The last so many samples repeat others.
+    padding: AtomicU64,
     indices: Vec<AtomicU64>,
     labels: Vec<AtomicI64>,
     labelled: AtomicBool,
     cancelled: AtomicBool,
     failure: Mutex<Option<Failure>>,
+    noted: Mutex<Vec<Noted>>,
+    /// The first so many of `noted` are out of the batch already.
+    dropped: AtomicU64,
     read_ns: AtomicU64,
 }
 
@@ -36,7 +42,18 @@ impl Failure {
         }
     }
 
-    fn index(&self) -> u64 {
+    /// What was wrong with the sample itself.
+    pub(super) fn into_cause(self) -> SourceError {
+        match self {
+            Self::Source { source, .. } => source,
+            Self::Panic { message, .. } => format!("the source panicked: {message}").into(),
+            Self::Short { written, expected, .. } => {
+                format!("the source wrote {written} of the sample's {expected} bytes").into()
+            }
+        }
+    }
+
+    pub(super) fn index(&self) -> u64 {
         match self {
             Self::Source { index, .. } | Self::Panic { index, .. } | Self::Short { index, .. } => *index,
         }
@@ -47,31 +64,85 @@ impl Assembly {
     pub(super) fn new(batch_size: usize) -> Self {
         Self {
             samples: AtomicU64::new(0),
+            padding: AtomicU64::new(0),
             indices: (0..batch_size).map(|_| AtomicU64::new(0)).collect(),
             labels: (0..batch_size).map(|_| AtomicI64::new(0)).collect(),
             labelled: AtomicBool::new(false),
             cancelled: AtomicBool::new(false),
             failure: Mutex::new(None),
+            noted: Mutex::default(),
+            dropped: AtomicU64::new(0),
             read_ns: AtomicU64::new(0),
         }
     }
 
     /// Prepares for the batch of these samples. No worker may be at work on it.
-    pub(super) fn start(&self, indices: impl ExactSizeIterator<Item = u64>) {
+    pub(super) fn start(&self, indices: impl ExactSizeIterator<Item = u64>, padding: usize) {
+        self.padding.store(padding as u64, Ordering::Relaxed);
         self.samples.store(indices.len() as u64, Ordering::Relaxed);
         self.indices.iter().zip(indices).for_each(|(slot, index)| slot.store(index, Ordering::Relaxed));
         self.labelled.store(false, Ordering::Relaxed);
         self.cancelled.store(false, Ordering::Relaxed);
         self.read_ns.store(0, Ordering::Relaxed);
         *self.failure() = None;
+        self.noted().clear();
+        self.dropped.store(0, Ordering::Relaxed);
     }
 
     pub(super) fn samples(&self) -> usize {
         usize::try_from(self.samples.load(Ordering::Relaxed)).unwrap_or(self.indices.len())
     }
 
+    pub(super) fn padding(&self) -> usize {
+        usize::try_from(self.padding.load(Ordering::Relaxed)).unwrap_or(usize::MAX)
+    }
+
     pub(super) fn index(&self, position: usize) -> u64 {
         self.indices[position].load(Ordering::Relaxed)
+    }
+
+    /// Another sample takes a place.
+    pub(super) fn set_index(&self, position: usize, index: u64) {
+        self.indices[position].store(index, Ordering::Relaxed);
+    }
+
+    /// Keeps a bad sample in mind, and the batch goes on.
+    pub(super) fn note(&self, noted: Noted) {
+        self.noted().push(noted);
+    }
+
+    /// The bad samples, in the order of the batch.
+    pub(super) fn take_noted(&self) -> Vec<Noted> {
+        let mut noted = std::mem::take(&mut *self.noted());
+        // Those left out in an earlier pass come first, and within a pass workers note in any order.
+        let first = usize::try_from(self.dropped.load(Ordering::Relaxed)).unwrap_or(usize::MAX).min(noted.len());
+        noted[first..].sort_by_key(|noted| noted.position);
+        noted
+    }
+
+    /// Takes the samples out that were left out since the last call, and tells whether there were any. No worker may be at work.
+    pub(super) fn drop_skipped(&self) -> bool {
+        let mut noted = self.noted();
+        let first = usize::try_from(self.dropped.load(Ordering::Relaxed)).unwrap_or(usize::MAX).min(noted.len());
+        let skipped = &mut noted[first..];
+        skipped.sort_by_key(|noted| noted.position);
+        let mut out = skipped.iter().filter(|noted| noted.substitute.is_none()).map(|noted| noted.position).peekable();
+        if out.peek().is_none() {
+            return false;
+        }
+        let (samples, own) = (self.samples(), self.samples() - self.padding());
+        let (mut kept, mut kept_own) = (0, 0);
+        for position in 0..samples {
+            if out.next_if_eq(&position).is_none() {
+                self.set_index(kept, self.index(position));
+                kept += 1;
+                kept_own += usize::from(position < own);
+            }
+        }
+        self.samples.store(kept as u64, Ordering::Relaxed);
+        self.padding.store((kept - kept_own) as u64, Ordering::Relaxed);
+        self.dropped.store(noted.len() as u64, Ordering::Relaxed);
+        true
     }
 
     pub(super) fn set_label(&self, position: usize, label: i64) {
@@ -119,6 +190,10 @@ impl Assembly {
 
     pub(super) fn read_time(&self) -> Duration {
         Duration::from_nanos(self.read_ns.load(Ordering::Relaxed))
+    }
+
+    fn noted(&self) -> std::sync::MutexGuard<'_, Vec<Noted>> {
+        self.noted.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
     fn failure(&self) -> std::sync::MutexGuard<'_, Option<Failure>> {

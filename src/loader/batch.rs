@@ -1,6 +1,7 @@
 //! A batch on the device, and the lease on its tensor.
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use half::f16;
 
@@ -24,6 +25,7 @@ pub struct Batch<B: Backend> {
     desc: TensorDesc,
     number: u64,
     epoch: u64,
+    padding: usize,
 }
 
 impl<B: Backend> Batch<B> {
@@ -35,7 +37,12 @@ impl<B: Backend> Batch<B> {
         epoch: u64,
     ) -> Self {
         pool.lease();
-        Self { output: Some(output), pool, desc, number, epoch }
+        Self { output: Some(output), pool, desc, number, epoch, padding: 0 }
+    }
+
+    pub(super) fn with_padding(mut self, padding: usize) -> Self {
+        self.padding = padding;
+        self
     }
 
     fn output(&self) -> &Output<B::Tensor> {
@@ -97,6 +104,12 @@ impl<B: Backend> Batch<B> {
         self.number
     }
 
+    /// How many of the last samples are repetitions that fill it: see [`LastBatch::Pad`](super::LastBatch::Pad).
+    #[must_use]
+    pub fn padding(&self) -> usize {
+        self.padding
+    }
+
     /// The epoch it belongs to.
     #[must_use]
     pub fn epoch(&self) -> u64 {
@@ -118,6 +131,34 @@ impl<B: Backend> Batch<B> {
     pub fn wait(&self) -> Result<(), DeviceError> {
         let tensor = self.tensor().clone();
         self.on_pump(move || tensor.wait())
+    }
+
+    /// Whether the device has written the tensor: looks, and never waits.
+    ///
+    /// # Errors
+    /// The device's error.
+    pub fn is_ready(&self) -> Result<bool, DeviceError> {
+        let tensor = self.tensor().clone();
+        self.on_pump(move || tensor.is_written())
+    }
+
+    /// As [`wait`](Self::wait), for no longer than `timeout`: whether the tensor is written then. It looks once in a while, so
+    /// that `wait` learns it sooner.
+    ///
+    /// # Errors
+    /// The device's error.
+    pub fn wait_timeout(&self, timeout: Duration) -> Result<bool, DeviceError> {
+        let start = Instant::now();
+        let mut nap = Duration::from_micros(20);
+        while !self.is_ready()? {
+            let left = timeout.saturating_sub(start.elapsed());
+            if left.is_zero() {
+                return Ok(false);
+            }
+            std::thread::sleep(nap.min(left));
+            nap = (nap * 2).min(Duration::from_millis(1));
+        }
+        Ok(true)
     }
 
     /// As [`wait`](Self::wait), and gives the thread back until then. (On GL, where one thread may talk to the device, it blocks.)

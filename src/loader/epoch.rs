@@ -1,34 +1,46 @@
 //! One pass over the source.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::batch::Batch;
 use super::pump::{Delivered, Delivery, ToPump};
+use super::resume::{ResumeError, ResumeToken};
 use super::{Loader, patience};
 use crate::backend::Backend;
 use crate::error::{DeviceError, LoadError};
 
-/// The batches of one epoch, in order. An error takes the place of the batch it concerns, and the iteration goes on after
-/// it, unless the device is lost. Dropping it early gives up what is left and returns at once.
+/// The batches of one epoch, in order, or as they get ready where the loader is not
+/// [`ordered`](super::LoaderOptions::ordered). An error takes the place of the batch it concerns, and the iteration goes on after
+/// it, unless the device is lost, the loader is cancelled, or too many samples are bad. Dropping it early gives up what is left and
+/// returns at once.
 #[must_use = "an epoch delivers nothing until it is iterated"]
 pub struct Epoch<'a, B: Backend> {
     loader: &'a mut Loader<B>,
     generation: u64,
     epoch: u64,
-    batches: u64,
-    left: u64,
+    /// Batches answered, those before a resumed epoch's first included.
+    at: u64,
+    /// Batches in all: fewer than the epoch has, once it was wound down.
+    end: u64,
+    over: bool,
 }
 
 impl<'a, B: Backend> Epoch<'a, B> {
-    pub(super) fn new(loader: &'a mut Loader<B>, generation: u64, epoch: u64, batches: u64) -> Self {
-        Self { loader, generation, epoch, batches, left: batches }
+    pub(super) fn new(loader: &'a mut Loader<B>, generation: u64, epoch: u64, at: u64, end: u64) -> Self {
+        Self { loader, generation, epoch, at, end, over: false }
+    }
+
+    /// The epoch's number.
+    #[must_use]
+    pub fn number(&self) -> u64 {
+        self.epoch
     }
 
     /// The batches still to come, errors included.
     #[must_use]
     pub fn remaining(&self) -> u64 {
-        self.left
+        if self.over { 0 } else { self.end - self.at }
     }
 
     /// Ends the epoch early and loses no work: no further batch is begun, and those that are being filled or on their way
@@ -38,22 +50,74 @@ impl<'a, B: Backend> Epoch<'a, B> {
     pub fn wind_down(&mut self) {
         let generation = self.generation;
         // A lost device or a pump that is gone shows as an error of the next `next`.
-        if let Some(Some(end)) = self.loader.ask(|reply| ToPump::WindDown { generation, reply }) {
-            self.left = end.saturating_sub(self.batches - self.left);
-            self.batches = end;
+        if let Ok(Some(end)) = self.loader.ask(|reply| ToPump::WindDown { generation, reply }) {
+            self.end = end.max(self.at);
         }
     }
 
-    /// The next delivery of this epoch, and whether it was there at once.
-    fn receive(&self) -> Result<(Delivery<B::Tensor>, bool), LoadError> {
-        loop {
-            let (delivery, at_once) = match self.loader.deliveries.try_recv() {
-                Ok(delivery) => (delivery, true),
-                Err(_) => match patience::recv(&self.loader.deliveries) {
-                    Ok(delivery) => (delivery, false),
-                    Err(_) => return Err(LoadError::Stopped { reason: self.loader.stop_reason() }),
-                },
+    /// Where delivery stands: before the first batch that `next` has not answered. At the end it is the next epoch's beginning.
+    ///
+    /// # Errors
+    /// [`ResumeError::Unordered`].
+    pub fn resume_token(&self) -> Result<ResumeToken, ResumeError> {
+        let Loader { source, options, .. } = &*self.loader;
+        if !options.ordered {
+            return Err(ResumeError::Unordered);
+        }
+        let batches = self.loader.batches_per_epoch();
+        Ok(ResumeToken::new(&**source, options, self.epoch, self.at, batches))
+    }
+
+    /// The next batch, as [`Iterator::next`], if it comes within this time.
+    ///
+    /// # Errors
+    /// As `next`; [`LoadError::TimedOut`], which takes no batch's place: the next call waits for the same batch.
+    pub fn next_timeout(&mut self, timeout: Duration) -> Option<Result<Batch<B>, LoadError>> {
+        // A time that ends beyond the clock's reach does not end.
+        let end = Instant::now().checked_add(timeout).map(|deadline| (deadline, timeout));
+        self.next_until(end)
+    }
+
+    fn next_until(&mut self, end: Option<(Instant, Duration)>) -> Option<Result<Batch<B>, LoadError>> {
+        while self.remaining() > 0 {
+            if let Err(error) = self.check() {
+                return Some(Err(error));
+            }
+            let start = Instant::now();
+            let (delivery, at_once) = match self.receive(end) {
+                Ok(received) => received,
+                Err(error) => return Some(Err(self.end_on(error))),
             };
+            if let Some(batch) = self.hand_over(delivery, start, at_once) {
+                return Some(batch);
+            }
+        }
+        None
+    }
+
+    /// The next delivery of this epoch, and whether it was there at once.
+    fn receive(&self, end: Option<(Instant, Duration)>) -> Result<(Delivery<B::Tensor>, bool), LoadError> {
+        let Loader { deliveries, activity, canceller, .. } = &*self.loader;
+        loop {
+            let (delivery, at_once) = match deliveries.try_recv() {
+                Ok(delivery) => (delivery, true),
+                Err(_) => {
+                    let _waiting = activity.wait();
+                    let received = match end {
+                        None => patience::recv(deliveries).map(Some),
+                        Some((deadline, _)) => patience::recv_deadline(deliveries, deadline),
+                    };
+                    match (received, end) {
+                        (Ok(Some(delivery)), _) => (delivery, false),
+                        (Ok(None), Some((_, timeout))) => return Err(LoadError::TimedOut(timeout)),
+                        _ => return Err(LoadError::Stopped { reason: self.loader.stop_reason() }),
+                    }
+                }
+            };
+            if canceller.is_cancelled() {
+                self.loader.put_back(delivery.output);
+                return Err(LoadError::Cancelled);
+            }
             if delivery.generation == self.generation {
                 return Ok((delivery, at_once));
             }
@@ -78,29 +142,35 @@ impl<'a, B: Backend> Epoch<'a, B> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub async fn next_async(&mut self) -> Option<Result<Batch<B>, LoadError>> {
-        if self.left == 0 {
-            return None;
-        }
-        if let Err(error) = self.check_leases() {
-            return Some(Err(error));
-        }
-        let start = Instant::now();
-        loop {
+        while self.remaining() > 0 {
+            if let Err(error) = self.check() {
+                return Some(Err(error));
+            }
+            let start = Instant::now();
             let at_once = !self.loader.deliveries.is_empty();
-            match self.loader.deliveries.recv_async().await {
-                Ok(delivery) if delivery.generation == self.generation => {
-                    return Some(self.hand_over(delivery, start, at_once));
-                }
-                Ok(stale) => self.loader.put_back(stale.output),
-                Err(_) => {
-                    self.left = 0;
-                    return Some(Err(LoadError::Stopped { reason: self.loader.stop_reason() }));
-                }
+            let waiting = self.loader.activity.wait();
+            let received = self.loader.deliveries.recv_async().await;
+            drop(waiting);
+            let Ok(delivery) = received else {
+                let reason = self.loader.stop_reason();
+                return Some(Err(self.end_on(LoadError::Stopped { reason })));
+            };
+            if self.loader.canceller.is_cancelled() || delivery.generation != self.generation {
+                self.loader.put_back(delivery.output);
+                continue;
+            }
+            if let Some(batch) = self.hand_over(delivery, start, at_once) {
+                return Some(batch);
             }
         }
+        None
     }
 
-    fn check_leases(&self) -> Result<(), LoadError> {
+    /// Why nothing can come.
+    fn check(&mut self) -> Result<(), LoadError> {
+        if self.loader.canceller.is_cancelled() {
+            return Err(self.end_on(LoadError::Cancelled));
+        }
         // An error may be on its way although no tensor is.
         if self.loader.outputs.all_leased() && self.loader.deliveries.is_empty() {
             return Err(LoadError::AllTensorsLeased { outputs: self.loader.outputs.size() });
@@ -108,37 +178,47 @@ impl<'a, B: Backend> Epoch<'a, B> {
         Ok(())
     }
 
-    fn deliver(&mut self) -> Result<Batch<B>, LoadError> {
-        self.check_leases()?;
-        let start = Instant::now();
-        let (delivery, at_once) = self.receive().inspect_err(|_| self.left = 0)?;
-        self.hand_over(delivery, start, at_once)
+    /// Passes an error on, after which nothing comes if it is one of those.
+    fn end_on(&mut self, error: LoadError) -> LoadError {
+        self.over |= matches!(
+            error,
+            LoadError::Stopped { .. }
+                | LoadError::Cancelled
+                | LoadError::TooManyBadSamples { .. }
+                | LoadError::Device { source: DeviceError::Lost { .. }, .. }
+        );
+        error
     }
 
-    /// Makes a batch of a delivery of this epoch.
+    /// Makes a batch of a delivery of this epoch. `None` for a batch of which no sample is left.
     fn hand_over(
         &mut self,
         delivery: Delivery<B::Tensor>,
         start: Instant,
         at_once: bool,
-    ) -> Result<Batch<B>, LoadError> {
+    ) -> Option<Result<Batch<B>, LoadError>> {
         // What takes no batch's place is not counted as one.
-        self.left -= u64::from(delivery.output.is_some());
+        self.at += u64::from(delivery.output.is_some());
         match (delivery.result, delivery.output) {
-            (Ok(Delivered { number, samples }), Some(output)) => {
-                let layout = self.loader.layout;
+            (Ok(Delivered { samples: 0, .. }), output) => {
+                self.loader.put_back(output);
+                None
+            }
+            (Ok(delivered), Some(output)) => {
+                let (layout, samples) = (self.loader.layout, delivered.samples);
                 self.loader.metrics.delivered(samples, layout.payload(samples), start.elapsed(), at_once);
                 let desc = self.loader.options.preprocess.tensor(&layout, samples);
-                Ok(Batch::new(output, Arc::clone(&self.loader.outputs), desc, number, self.epoch))
+                let pool = Arc::clone(&self.loader.outputs);
+                Some(Ok(Batch::new(output, pool, desc, delivered.number, self.epoch).with_padding(delivered.padding)))
             }
-            (Ok(_), None) => Err(LoadError::Stopped { reason: "a batch was delivered without its tensor".to_owned() }),
+            (Ok(_), None) => {
+                let reason = "a batch was delivered without its tensor".to_owned();
+                Some(Err(LoadError::Stopped { reason }))
+            }
             (Err(error), output) => {
                 self.loader.put_back(output);
                 self.loader.metrics.failed();
-                if matches!(error, LoadError::Device { source: DeviceError::Lost { .. }, .. }) {
-                    self.left = 0;
-                }
-                Err(error)
+                Some(Err(self.end_on(error)))
             }
         }
     }
@@ -148,7 +228,7 @@ impl<B: Backend> Iterator for Epoch<'_, B> {
     type Item = Result<Batch<B>, LoadError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        (self.left > 0).then(|| self.deliver())
+        self.next_until(None)
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
@@ -159,7 +239,7 @@ impl<B: Backend> Iterator for Epoch<'_, B> {
 
 impl<B: Backend> Drop for Epoch<'_, B> {
     fn drop(&mut self) {
-        if self.left > 0 {
+        if self.at < self.end {
             // Fails only if the pump is gone, and then there is nothing to stop.
             let _ = self.loader.pump.send(ToPump::Stop);
         }

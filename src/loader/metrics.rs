@@ -30,6 +30,12 @@ pub struct LoaderStats {
     pub bytes: u64,
     /// Errors delivered to the user.
     pub errors: u64,
+    /// Samples left out because they could not be read, since the loader was made: a reset does not forget them.
+    #[serde(default)]
+    pub skipped: u64,
+    /// Samples that took another's place because that could not be read, since the loader was made.
+    #[serde(default)]
+    pub substituted: u64,
     /// Time the workers spent reading samples and writing them into staging memory, summed over workers, in seconds.
     pub source_s: f64,
     /// Time from the first worker's start to the last one's end, summed over batches, in seconds.
@@ -149,6 +155,8 @@ impl Metrics {
             samples: user.samples,
             bytes: user.bytes,
             errors: user.errors,
+            skipped: 0,
+            substituted: 0,
             source_s: pump.source.as_secs_f64(),
             fill_s: pump.fill.as_secs_f64(),
             begin_s: pump.begin.as_secs_f64(),

@@ -9,8 +9,11 @@
 //!
 //! Two pools bound everything: `slots` what is being filled and copied, `outputs` what is ready, on its way or held by the user.
 
+mod activity;
 mod assembly;
+mod bad;
 mod batch;
+mod cancel;
 mod epoch;
 mod feeder;
 mod metrics;
@@ -19,27 +22,37 @@ mod outputs;
 mod patience;
 mod permutation;
 mod pump;
+mod resume;
 mod sampler;
+mod subset;
 mod threads;
 mod waiter;
+mod watchdog;
 mod window;
 mod worker;
 
+pub use bad::{BadSample, BadSampleReport, BadSamples, Tolerance};
 pub use batch::Batch;
+pub use cancel::Canceller;
 pub use epoch::Epoch;
 pub use feeder::{FeedError, Feeder, FeederOptions};
 pub use metrics::{LoaderStats, Percentiles};
 pub use options::{LastBatch, LoaderOptions};
 pub use permutation::Permutation;
+pub use resume::{ResumeError, ResumeToken};
 pub use sampler::{Order, Sampler};
+pub use subset::Subset;
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use activity::Activity;
+use bad::{Ledger, Substitutes, Toll};
 use metrics::Metrics;
 use outputs::{Output, OutputPool};
-use pump::{Delivery, Direct, Progress, Pump, ToPump};
+use pump::{Begin, Delivery, Direct, Progress, Pump, ToPump};
 use threads::Threads;
+use worker::Worker;
 
 use crate::backend::{Backend, Footprint, Lane, LaneSpec, MemoryUse, StableHostMemory, Strategy};
 use crate::error::{LayoutError, LoadError, OpenError, Stage, Unsupported};
@@ -58,6 +71,9 @@ pub struct Loader<B: Backend> {
     deliveries: flume::Receiver<Delivery<B::Tensor>>,
     outputs: Arc<OutputPool<B::Tensor>>,
     metrics: Arc<Metrics>,
+    activity: Arc<Activity>,
+    ledger: Arc<Ledger>,
+    canceller: Canceller,
     backend: B,
     source: Arc<dyn Source>,
     layout: BatchLayout,
@@ -77,6 +93,9 @@ impl<B: Backend> Loader<B> {
         options.validate()?;
         if source.is_empty() {
             return Err(LayoutError::Zero { what: "the number of samples in the source" }.into());
+        }
+        if let Some(subset) = &options.subset {
+            subset.check(source.len())?;
         }
         let layout = BatchLayout::new(source.layout(), options.batch_size)?;
         let strategy = options.strategy.unwrap_or_else(|| backend.default_strategy());
@@ -102,7 +121,16 @@ impl<B: Backend> Loader<B> {
         let mut threads = Threads::new(options.shutdown_timeout);
         // The device reads the source by itself, or workers do.
         let workers = if own.is_some() { 0 } else { options.workers };
-        threads.start_workers(workers, &source, &job_queue, &pump)?;
+        let (activity, ledger) = (Arc::new(Activity::new(workers)), Arc::<Ledger>::default());
+        let worker = |number| Worker {
+            number,
+            source: Arc::clone(&source),
+            policy: options.bad_samples,
+            substitutes: Substitutes::new(source.len(), &options),
+            activity: Arc::clone(&activity),
+        };
+        threads.start_workers((0..workers).map(worker), &job_queue, &pump)?;
+        let (canceller, watched) = (Canceller::new(deliver.downgrade()), deliver.downgrade());
         let serving = Pump {
             lane,
             layout,
@@ -112,20 +140,28 @@ impl<B: Backend> Loader<B> {
             deliveries: deliver,
             outputs: Arc::clone(&outputs),
             metrics: Arc::clone(&metrics),
+            activity: Arc::clone(&activity),
+            toll: Toll::new(Arc::clone(&ledger), options.bad_samples),
             direct: own.map(|_| Direct {
                 source: Arc::clone(&source),
                 depth: options.slots,
                 offsets: Vec::with_capacity(options.batch_size),
             }),
-            progress: Progress::new(options.slots, options.batch_size),
+            progress: Progress::new(options.slots, options.batch_size, !options.ordered),
         };
         threads.start_pump(serving)?;
+        if let Some(timeout) = options.stall_timeout {
+            threads.start_watchdog(Arc::clone(&activity), timeout, watched)?;
+        }
         Ok(Self {
             threads,
             pump,
             deliveries,
             outputs,
             metrics,
+            activity,
+            ledger,
+            canceller,
             backend: backend.clone(),
             source,
             layout,
@@ -140,12 +176,56 @@ impl<B: Backend> Loader<B> {
     ///
     /// The iterator borrows the loader, so that two epochs cannot run at once.
     pub fn epoch(&mut self, epoch: u64) -> Epoch<'_, B> {
+        self.begin(epoch, 0)
+    }
+
+    /// Goes on where a token was made, by this loader or another: what it had not delivered follows, and nothing twice.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use gpufeed::{Loader, LoaderOptions, SampleLayout, SyntheticSource, backend::host::HostBackend};
+    /// # let source = Arc::new(SyntheticSource::new(SampleLayout::bytes(&[8])?, 1000));
+    /// # let options = LoaderOptions { seed: Some(1), ..LoaderOptions::default() };
+    /// # let mut loader = Loader::new(&HostBackend::new(), source, options)?;
+    /// let mut epoch = loader.epoch(3);
+    /// epoch.next();
+    /// let token = serde_json::to_string(&epoch.resume_token()?)?;
+    /// drop(epoch);
+    /// // Later, in another process:
+    /// let mut epoch = loader.resume(&serde_json::from_str(&token)?)?;
+    /// assert_eq!(epoch.next().expect("a batch")?.number(), 1);
+    /// # drop(epoch);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`ResumeError`] names what differs between the token's loader and this one, of what fixes the batches. Between two epochs
+    /// `rank` and `world` may differ.
+    pub fn resume(&mut self, token: &ResumeToken) -> Result<Epoch<'_, B>, ResumeError> {
+        token.check(&*self.source, &self.options, self.batches_per_epoch())?;
+        Ok(self.begin(token.epoch(), token.batch()))
+    }
+
+    fn begin(&mut self, epoch: u64, first: u64) -> Epoch<'_, B> {
         let sampler = self.sampler(epoch);
         self.generation += 1;
-        // A pump that is gone shows as an error of the first `next`.
-        let _ = self.pump.send(ToPump::Start { generation: self.generation, sampler });
+        self.activity.epoch(self.generation);
         let (generation, batches) = (self.generation, sampler.batches());
-        Epoch::new(self, generation, epoch, batches)
+        // A pump that is gone shows as an error of the first `next`.
+        let _ = self.pump.send(ToPump::Start(Begin { generation, first, sampler }));
+        Epoch::new(self, generation, epoch, first, batches)
+    }
+
+    /// What ends the loader's waits, from another thread.
+    #[must_use]
+    pub fn canceller(&self) -> Canceller {
+        self.canceller.clone()
+    }
+
+    /// The samples that were left out or replaced: see [`BadSamples`].
+    #[must_use]
+    pub fn bad_samples(&self) -> BadSampleReport {
+        self.ledger.report()
     }
 
     fn sampler(&self, epoch: u64) -> Sampler {
@@ -203,26 +283,25 @@ impl<B: Backend> Loader<B> {
     /// The memory it holds now and how often it has allocated; `None` if its pump is gone.
     #[must_use]
     pub fn memory(&self) -> Option<MemoryUse> {
-        self.ask(ToPump::Memory)
+        self.ask(ToPump::Memory).ok()
     }
 
     /// Waits until the device has finished everything that was submitted, delivered or not. For measuring: what uses a
     /// batch on the device needs no wait.
     ///
     /// # Errors
-    /// [`LoadError::Device`] if the device is lost, [`LoadError::Stopped`] if the loader's thread is gone.
+    /// [`LoadError::Device`] if the device is lost, [`LoadError::Stopped`] if the loader's thread is gone, and
+    /// [`LoadError::Cancelled`].
     pub fn wait_idle(&self) -> Result<(), LoadError> {
-        match self.ask(ToPump::Idle) {
-            Some(Ok(())) => Ok(()),
-            Some(Err((batch, source))) => Err(LoadError::Device { batch, stage: Stage::Device, source }),
-            None => Err(LoadError::Stopped { reason: self.stop_reason() }),
-        }
+        let idle = self.ask(ToPump::Idle)?;
+        idle.map_err(|(batch, source)| LoadError::Device { batch, stage: Stage::Device, source })
     }
 
     /// What it has done so far, and where the time went.
     #[must_use]
     pub fn stats(&self) -> LoaderStats {
-        self.metrics.snapshot()
+        let (skipped, substituted) = self.ledger.counts();
+        LoaderStats { skipped, substituted, ..self.metrics.snapshot() }
     }
 
     /// Starts counting anew.
@@ -230,16 +309,22 @@ impl<B: Backend> Loader<B> {
         self.metrics.reset();
     }
 
-    /// Asks the pump and waits for its answer; `None` if it is gone.
-    fn ask<R>(&self, question: impl FnOnce(flume::Sender<R>) -> ToPump) -> Option<R> {
+    /// Asks the pump and waits for its answer, unless it is gone or the loader is cancelled.
+    fn ask<R>(&self, question: impl FnOnce(flume::Sender<R>) -> ToPump) -> Result<R, LoadError> {
+        let stopped = || LoadError::Stopped { reason: self.stop_reason() };
         let (reply, answer) = flume::bounded(1);
-        self.pump.send(question(reply)).ok()?;
+        self.pump.send(question(reply)).map_err(|_| stopped())?;
         loop {
             match answer.recv_timeout(Duration::from_millis(20)) {
-                Ok(told) => return Some(told),
-                Err(flume::RecvTimeoutError::Disconnected) => return None,
+                Ok(told) => return Ok(told),
+                Err(flume::RecvTimeoutError::Disconnected) => return Err(stopped()),
                 // A question that came too late stays in the queue, unanswered.
-                Err(flume::RecvTimeoutError::Timeout) if self.pump.is_disconnected() => return answer.try_recv().ok(),
+                Err(flume::RecvTimeoutError::Timeout) if self.pump.is_disconnected() => {
+                    return answer.try_recv().map_err(|_| stopped());
+                }
+                Err(flume::RecvTimeoutError::Timeout) if self.canceller.is_cancelled() => {
+                    return Err(LoadError::Cancelled);
+                }
                 Err(flume::RecvTimeoutError::Timeout) => {}
             }
         }

@@ -2,18 +2,24 @@
 
 use std::time::Duration;
 
+use super::bad::BadSamples;
+use super::subset::Subset;
 use crate::backend::Strategy;
 use crate::error::OpenError;
 use crate::preprocess::Preprocess;
 
 /// What happens to the samples left over at the end of an epoch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum LastBatch {
     /// They become a shorter batch.
     #[default]
     Short,
     /// They are not delivered in this epoch.
     Drop,
+    /// Their batch is filled with samples from the start of the same order. All ranks have the same number of full batches then, and every
+    /// sample is delivered. [`Batch::padding`](super::Batch::padding) tells how many are repetitions.
+    Pad,
 }
 
 /// Options of a [`Loader`](super::Loader). Start from `Default` and change what you know better.
@@ -52,6 +58,13 @@ pub struct LoaderOptions {
     pub world: u64,
     /// What happens to the samples left over at the end of an epoch.
     pub last_batch: LastBatch,
+    /// Which samples of the source are delivered; `None` for all. Shuffling and sharing are of these.
+    pub subset: Option<Subset>,
+    /// Whether batches come in the order of the epoch, whatever order they get ready in. Without, one slow sample delays its own batch
+    /// only; which batches there are is the same, and [`Batch::number`](super::Batch::number) tells which it is. There is no resuming then.
+    pub ordered: bool,
+    /// What happens to samples that cannot be read.
+    pub bad_samples: BadSamples,
     /// How bytes get to the device; `None` takes the backend's default.
     pub strategy: Option<Strategy>,
     /// What the device does with the bytes.
@@ -63,6 +76,9 @@ pub struct LoaderOptions {
     /// How long dropping the loader may wait for a source that is stuck in a read. After that its thread and its slot are left
     /// behind, with an error in the log.
     pub shutdown_timeout: Duration,
+    /// How long `next` may wait while nothing moves at all (no sample read, nothing sent, nothing finished) until it answers with
+    /// [`LoadError::Stalled`](crate::LoadError::Stalled), which tells who waits for what; `None` to wait for ever.
+    pub stall_timeout: Option<Duration>,
 }
 
 impl Default for LoaderOptions {
@@ -77,11 +93,15 @@ impl Default for LoaderOptions {
             rank: 0,
             world: 1,
             last_batch: LastBatch::default(),
+            subset: None,
+            ordered: true,
+            bad_samples: BadSamples::default(),
             strategy: None,
             preprocess: Preprocess::default(),
             byte_budget: None,
             fingerprints: false,
             shutdown_timeout: Duration::from_secs(5),
+            stall_timeout: Some(Duration::from_secs(300)),
         }
     }
 }
@@ -104,6 +124,7 @@ impl LoaderOptions {
             ("workers", self.workers, Self::MOST_THREADS),
         ];
         check_counts(&counts)?;
+        self.bad_samples.check()?;
         let share = match (self.rank, self.world) {
             (_, 0) => Some(("world", "must be at least 1".to_owned())),
             (rank, world) if rank >= world => Some(("rank", format!("is {rank}, and must be below world, {world}"))),

@@ -5,17 +5,20 @@ use std::sync::{Arc, Mutex};
 use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 
-use super::pump::{Pump, ToPump};
-use super::worker::{Job, panic_message, work};
+use super::activity::Activity;
+use super::pump::{Delivery, Pump, ToPump};
+use super::watchdog;
+use super::worker::{Job, Worker, panic_message};
 use crate::backend::Lane;
 use crate::error::OpenError;
-use crate::source::Source;
 
 /// The loader's threads. Each holds a sender of `alive` that is dropped when it ends.
 pub(super) struct Threads {
     handles: Vec<JoinHandle<()>>,
     alive: Option<flume::Sender<()>>,
     ended: flume::Receiver<()>,
+    /// Hung up to end the watchdog.
+    watched: Option<flume::Sender<()>>,
     timeout: Duration,
     pump_panic: Arc<Mutex<Option<String>>>,
 }
@@ -30,6 +33,7 @@ impl Threads {
             handles: Vec::new(),
             alive: Some(alive),
             ended,
+            watched: None,
             timeout: timeout.min(Self::LONGEST),
             pump_panic: Arc::default(),
         }
@@ -37,14 +41,13 @@ impl Threads {
 
     pub(super) fn start_workers(
         &mut self,
-        count: usize,
-        source: &Arc<dyn Source>,
+        workers: impl Iterator<Item = Worker>,
         jobs: &flume::Receiver<Job>,
         pump: &flume::Sender<ToPump>,
     ) -> Result<(), OpenError> {
-        for number in 0..count {
-            let (source, jobs, pump) = (Arc::clone(source), jobs.clone(), pump.clone());
-            self.start(format!("gpufeed-worker-{number}"), move || work(&*source, &jobs, &pump))?;
+        for worker in workers {
+            let (jobs, pump) = (jobs.clone(), pump.clone());
+            self.start(format!("gpufeed-worker-{}", worker.number), move || worker.work(&jobs, &pump))?;
         }
         Ok(())
     }
@@ -58,6 +61,17 @@ impl Threads {
                 *panic.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = Some(message);
             }
         })
+    }
+
+    pub(super) fn start_watchdog<T: Send + 'static>(
+        &mut self,
+        activity: Arc<Activity>,
+        timeout: Duration,
+        deliveries: flume::WeakSender<Delivery<T>>,
+    ) -> Result<(), OpenError> {
+        let (watched, stop) = flume::bounded(0);
+        self.watched = Some(watched);
+        self.start("gpufeed-watchdog".to_owned(), move || watchdog::watch(&activity, timeout, &deliveries, &stop))
     }
 
     fn start(&mut self, name: String, run: impl FnOnce() + Send + 'static) -> Result<(), OpenError> {
@@ -87,6 +101,7 @@ impl Threads {
     /// Joins every thread, or leaves behind those that have not ended shortly after the deadline.
     pub(super) fn join(&mut self, deadline: Instant) {
         self.alive = None;
+        self.watched = None;
         // The pump frees the device's memory after its own deadline.
         let grace = self.timeout.min(Duration::from_secs(1));
         let all_ended =

@@ -1,6 +1,6 @@
 //! Which batches are being filled, and which may be sent next: pure, without threads or memory.
 //!
-//! Batches are begun in order and become ready in any order; they are sent in order.
+//! Batches are begun in order and become ready in any order; they are sent in order, or as they get ready.
 
 use std::collections::VecDeque;
 
@@ -9,6 +9,8 @@ use std::collections::VecDeque;
 pub(super) struct Window<F> {
     batches: u64,
     next: u64,
+    /// Whether a batch may leave before an older one.
+    unordered: bool,
     entries: VecDeque<Entry<F>>,
 }
 
@@ -21,16 +23,16 @@ struct Entry<F> {
 }
 
 impl<F> Window<F> {
-    /// A window over an epoch of `batches` batches.
-    pub(super) fn new(batches: u64, slots: usize) -> Self {
-        Self { batches, next: 0, entries: VecDeque::with_capacity(slots) }
+    /// An empty window.
+    pub(super) fn new(slots: usize, unordered: bool) -> Self {
+        Self { batches: 0, next: 0, unordered, entries: VecDeque::with_capacity(slots) }
     }
 
-    /// Starts another epoch. Nothing may be in the window.
-    pub(super) fn restart(&mut self, batches: u64) {
+    /// Starts an epoch of `batches` batches at batch `first`. Nothing may be in the window.
+    pub(super) fn restart(&mut self, first: u64, batches: u64) {
         debug_assert!(self.entries.is_empty());
         self.batches = batches;
-        self.next = 0;
+        self.next = first.min(batches);
     }
 
     /// The number of the batch to begin next, if any is left.
@@ -67,22 +69,33 @@ impl<F> Window<F> {
         Some(&mut entry.fill)
     }
 
-    /// The number of the batch that leaves next.
+    /// The batch in `slot` is filled once more.
+    pub(super) fn unready(&mut self, slot: usize) {
+        if let Some(entry) = self.entries.iter_mut().find(|entry| entry.slot == Some(slot)) {
+            entry.ready = false;
+        }
+    }
+
+    /// The number of the oldest batch that has not left.
     pub(super) fn front(&self) -> u64 {
         self.entries.front().map_or(self.next, |entry| entry.number)
     }
 
-    /// Whether the oldest batch can be taken out.
-    pub(super) fn front_is_ready(&self) -> bool {
-        self.entries.front().is_some_and(|entry| entry.ready)
+    /// Whether a batch can be taken out.
+    pub(super) fn is_ready(&self) -> bool {
+        self.ready_at().is_some()
     }
 
-    /// Takes the oldest batch out if it is ready: its number and its fill.
+    /// Takes the batch out whose turn it is, if it is ready: its number and its fill.
     pub(super) fn take_ready(&mut self) -> Option<(u64, F)> {
-        if !self.front_is_ready() {
-            return None;
-        }
-        self.entries.pop_front().map(|entry| (entry.number, entry.fill))
+        let entry = self.entries.remove(self.ready_at()?)?;
+        Some((entry.number, entry.fill))
+    }
+
+    /// The place of the batch whose turn it is.
+    fn ready_at(&self) -> Option<usize> {
+        let candidates = if self.unordered { self.entries.len() } else { 1 };
+        self.entries.iter().take(candidates).position(|entry| entry.ready)
     }
 
     /// Batches that are still being filled.
@@ -107,7 +120,8 @@ mod tests {
 
     #[test]
     fn batches_leave_in_order_whatever_order_they_get_ready_in() {
-        let mut window = Window::new(3, 3);
+        let mut window = Window::new(3, false);
+        window.restart(0, 3);
         for slot in [5, 6, 7] {
             window.begun(Some(slot), slot * 10);
         }
@@ -123,8 +137,26 @@ mod tests {
     }
 
     #[test]
+    fn unordered_batches_leave_as_they_get_ready() {
+        let mut window = Window::new(3, true);
+        window.restart(7, 10);
+        for slot in [0, 1, 2] {
+            window.begun(Some(slot), slot);
+        }
+        window.ready(2);
+        assert_eq!((window.take_ready(), window.front(), window.is_ready()), (Some((9, 2)), 7, false));
+        window.ready(1);
+        window.ready(0);
+        window.unready(0);
+        assert_eq!((window.take_ready(), window.take_ready()), (Some((8, 1)), None));
+        window.ready(0);
+        assert_eq!(window.take_ready(), Some((7, 0)));
+    }
+
+    #[test]
     fn a_stopped_window_begins_nothing_and_still_empties() {
-        let mut window = Window::new(10, 2);
+        let mut window = Window::new(2, false);
+        window.restart(0, 10);
         window.begun(Some(0), ());
         window.stop();
         assert_eq!((window.to_begin(), window.end()), (None, 1));
@@ -132,7 +164,7 @@ mod tests {
         window.ready(0);
         assert_eq!(window.take_ready(), Some((0, ())));
         assert!(window.is_empty());
-        window.restart(1);
+        window.restart(0, 1);
         assert_eq!(window.to_begin(), Some(0));
     }
 }

@@ -105,6 +105,19 @@ impl Fill {
         Region { base, len: bytes, streamed: self.streamed, state }
     }
 
+    /// Forgets what was filled, so that the whole slot can be cut again. False if a region is still being written.
+    pub fn restart(&mut self) -> bool {
+        match &self.state {
+            // Acquire: the regions' stores happen before those that replace them.
+            Some(state) if state.open.load(Ordering::Acquire) == 1 => {
+                state.dropped.store(false, Ordering::Relaxed);
+                self.cut = 0;
+                true
+            }
+            _ => false,
+        }
+    }
+
     /// Ends the fill if all its regions have ended.
     #[must_use]
     pub fn finish(mut self) -> Finish {
@@ -295,6 +308,22 @@ mod tests {
         drop(a);
         assert!(b.commit());
         assert!(matches!(slot.finish(), Finish::Cancelled(_)));
+    }
+
+    #[test]
+    fn a_slot_can_be_filled_again_once_nobody_writes_it() {
+        let mut memory = vec![0; 16];
+        let mut slot = fill(&mut memory);
+        let (a, b) = (slot.cut(8), slot.cut(8));
+        b.abandon();
+        assert!(!slot.restart(), "a is still being written");
+        a.commit();
+        assert!(slot.restart());
+        let mut again = slot.cut(16);
+        again.writer(0..16).write(&[3; 16]).expect("it fits");
+        again.commit();
+        assert!(matches!(slot.finish(), Finish::Filled(filled) if filled.bytes() == 16));
+        assert_eq!(memory, [3; 16]);
     }
 
     #[test]

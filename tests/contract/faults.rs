@@ -13,14 +13,14 @@ use crate::device::{TestDevice, skip};
 use crate::loaders::options;
 
 /// A source that calls `at` before each sample, and writes what it says.
-struct Scripted<F> {
+pub struct Scripted<F> {
     layout: SampleLayout,
     len: u64,
     at: F,
 }
 
 impl<F: Fn(u64) -> Result<usize, SourceError> + Send + Sync> Scripted<F> {
-    fn shared(len: u64, at: F) -> Arc<Self> {
+    pub fn shared(len: u64, at: F) -> Arc<Self> {
         Arc::new(Self { layout: SampleLayout::bytes(&[40]).expect("a valid layout"), len, at })
     }
 }

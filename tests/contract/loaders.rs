@@ -15,7 +15,7 @@ pub fn options(strategy: Strategy) -> LoaderOptions {
     LoaderOptions { strategy: Some(strategy), workers: 2, ..LoaderOptions::default() }
 }
 
-fn pattern(layout: SampleLayout, samples: usize) -> Arc<MemorySource> {
+pub fn pattern(layout: SampleLayout, samples: usize) -> Arc<MemorySource> {
     let bytes: Vec<u8> = (0..samples * layout.byte_len()).map(|i| (i * 7 + i / 251) as u8).collect();
     let labels = (0..samples as i64).map(|i| i * 3 - 5).collect();
     let arena = HostArena::new(bytes.len(), |memory| memory.copy_from_slice(&bytes)).expect("a little memory");
@@ -29,7 +29,7 @@ fn sample_bytes(source: &dyn Source, index: u64) -> Vec<u8> {
     bytes
 }
 
-fn batch_bytes<B: TestDevice>(source: &dyn Source, batch: &Batch<B>) -> Vec<u8> {
+pub fn batch_bytes<B: TestDevice>(source: &dyn Source, batch: &Batch<B>) -> Vec<u8> {
     batch.indices().iter().flat_map(|&index| sample_bytes(source, index)).collect()
 }
 

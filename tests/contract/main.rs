@@ -11,13 +11,14 @@ mod faults;
 mod feeders;
 mod lanes;
 mod loaders;
+mod trust;
 
 /// Makes every test of the suite for one way of opening a device and one strategy.
 macro_rules! contract {
     ($name:ident, $open:expr, $strategy:ident) => {
         mod $name {
             use crate::device::run;
-            use crate::{faults, feeders, lanes, loaders};
+            use crate::{faults, feeders, lanes, loaders, trust};
             use gpufeed::Strategy;
 
             contract!(@tests $open, $strategy;
@@ -38,13 +39,17 @@ macro_rules! contract {
                     a_panic_and_a_short_sample_are_errors, dropping_at_any_moment_returns,
                     an_epoch_that_is_dropped_at_once_is_not_read, an_epoch_may_fail_at_every_sample,
                     a_device_lost_while_slots_are_filled_is_an_error, a_strategy_of_another_backend_says_why;
+                trust: an_epoch_goes_on_where_any_token_was_made, a_changed_configuration_is_not_resumed,
+                    skipped_samples_shift_nothing, substitutes_are_the_same_everywhere, too_many_bad_samples_end_the_epoch,
+                    unordered_batches_are_the_same_batches, a_waiting_user_can_be_cancelled,
+                    a_wait_can_end_in_time, padding_fills_the_last_batch;
             );
         }
     };
     (direct $name:ident, $open:expr, $strategy:ident) => {
         mod $name {
             use crate::device::run;
-            use crate::loaders;
+            use crate::{loaders, trust};
             use gpufeed::Strategy;
 
             contract!(@tests $open, $strategy;
@@ -53,6 +58,7 @@ macro_rules! contract {
                     a_batch_outlives_its_loader, a_batch_may_be_dropped_on_another_thread,
                     a_forgotten_batch_costs_its_tensor_only, holding_every_tensor_is_an_error_not_a_hang,
                     batches_can_be_awaited, memory_is_constant_over_a_hundred_epochs;
+                trust: an_epoch_goes_on_where_any_token_was_made, padding_fills_the_last_batch;
             );
         }
     };

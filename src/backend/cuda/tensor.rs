@@ -130,6 +130,12 @@ impl Tensor for CudaTensor {
         self.0.ready.wait().map_err(|error| lost.error("waiting for a tensor", error))
     }
 
+    fn is_written(&self) -> Result<bool, DeviceError> {
+        let lost = self.0.backend.lost();
+        lost.check()?;
+        self.0.ready.is_reached().map_err(|error| lost.error("looking for a tensor", error))
+    }
+
     fn read(&self, desc: &TensorDesc) -> Result<Vec<u8>, DeviceError> {
         self.read_back(&self.0.memory, desc.byte_len())
     }

@@ -100,6 +100,15 @@ impl Tensor for HostTensor {
         self.written().map(drop)
     }
 
+    fn is_written(&self) -> Result<bool, DeviceError> {
+        if self.lock().pending {
+            // Lost or not, the tensor tells.
+            let _ = self.shared.queue.run(Wait::Poll);
+        }
+        let state = self.lock();
+        state.error.clone().map_or(Ok(!state.pending), Err)
+    }
+
     fn read(&self, desc: &TensorDesc) -> Result<Vec<u8>, DeviceError> {
         self.with(desc, <[u8]>::to_vec)
     }

@@ -166,6 +166,14 @@ impl Tensor for WgpuTensor {
         }
     }
 
+    fn is_written(&self) -> Result<bool, DeviceError> {
+        if !self.0.writing.is_over() {
+            self.0.backend.look()?;
+            return Ok(self.0.writing.is_over());
+        }
+        self.0.backend.check().map(|()| true)
+    }
+
     fn read(&self, desc: &TensorDesc) -> Result<Vec<u8>, DeviceError> {
         self.read_back(&self.0.buffer, desc.byte_len())
     }

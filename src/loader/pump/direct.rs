@@ -35,11 +35,12 @@ impl Direct {
 impl<L: Lane> Pump<L> {
     /// Submits the next batch; false if that is not possible now.
     pub(super) fn submit_direct(&mut self) -> bool {
-        let (Some(number), Some(sampler), None) =
-            (self.progress.window.to_begin(), self.progress.sampler, &self.progress.lost)
+        let (Some(number), Some(epoch), None) =
+            (self.progress.window.to_begin(), &self.progress.epoch, &self.progress.lost)
         else {
             return false;
         };
+        let sampler = &epoch.sampler;
         let Some(direct) = &mut self.direct else { return false };
         let start = Instant::now();
         if self.lane.in_flight() >= direct.depth {
@@ -55,6 +56,7 @@ impl<L: Lane> Pump<L> {
             return true;
         }
         direct.locate(sampler.batch(number), &mut output);
+        let padding = sampler.padding(number);
         let located = Instant::now();
         self.metrics.begun(located - start, waited);
         let Output { tensor, indices, labels } = output;
@@ -63,9 +65,10 @@ impl<L: Lane> Pump<L> {
             Ok(submitted) => {
                 let now = Instant::now();
                 self.metrics.submitted(Duration::ZERO, Duration::ZERO, now - located);
+                self.activity.moved();
                 self.progress.in_flight.push((submitted.id, Passage { begun: start, submitted: now }));
                 let output = Output { tensor: submitted.tensor, indices, labels };
-                self.deliver(output, Ok(Delivered { number, samples }));
+                self.deliver(output, Ok(Delivered { number, samples, padding }));
             }
             Err(rejected) => {
                 let output = Output { tensor: rejected.tensor, indices, labels };

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use super::{Pump, ToPump};
 use crate::backend::{Lane, Wait};
-use crate::error::DeviceError;
+use crate::error::{DeviceError, PumpState};
 
 impl<L: Lane> Pump<L> {
     /// Begins nothing more of an epoch, and delivers what is begun: how many batches that makes in all.
@@ -12,7 +12,7 @@ impl<L: Lane> Pump<L> {
         if self.progress.lost.is_some() {
             return None;
         }
-        if self.progress.generation != generation {
+        if self.progress.generation() != generation {
             // It still waits for an earlier epoch to leave the window, and has begun nothing.
             self.progress.next_epoch = None;
             return Some(0);
@@ -23,6 +23,7 @@ impl<L: Lane> Pump<L> {
 
     /// Waits for everything that was submitted.
     pub(super) fn wait_idle(&mut self) -> Result<(), (u64, DeviceError)> {
+        self.tell_activity(PumpState::AwaitsDevice);
         if self.lane.in_flight() > 0 && self.progress.lost.is_none() {
             self.reap(Wait::All);
         }
@@ -39,7 +40,7 @@ impl<L: Lane> Pump<L> {
     pub(super) fn shut_down(mut self, deadline: Option<Instant>) {
         self.discard();
         loop {
-            while self.progress.window.front_is_ready() {
+            while self.progress.window.is_ready() {
                 self.discard_front();
             }
             if self.progress.window.is_empty() {

@@ -3,12 +3,13 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::super::sampler::Sampler;
+use super::super::assembly::Assembly;
 use super::super::worker::Job;
 use super::Pump;
 use super::progress::Begun;
 use crate::backend::Lane;
 use crate::error::DeviceError;
+use crate::layout::BatchLayout;
 use crate::staging::Fill;
 
 impl<L: Lane> Pump<L> {
@@ -19,7 +20,7 @@ impl<L: Lane> Pump<L> {
             return false;
         }
         let progress = &mut self.progress;
-        let (Some(number), Some(sampler), None) = (progress.window.to_begin(), progress.sampler, &progress.lost) else {
+        let (Some(number), Some(_), None) = (progress.window.to_begin(), &progress.epoch, &progress.lost) else {
             return false;
         };
         let start = Instant::now();
@@ -41,22 +42,47 @@ impl<L: Lane> Pump<L> {
         let begun = Instant::now();
         let waited = progress.starved_since.take().map(|since| start - since);
         self.metrics.begun(begun - start, waited);
-        self.hand_out(fill, start, begun, sampler, number);
+        self.activity.moved();
+        self.fill_first(fill, start, begun, number);
         true
     }
 
-    /// Cuts a slot into regions and gives them to the workers.
-    fn hand_out(&mut self, mut fill: Fill, at: Instant, handed_out: Instant, sampler: Sampler, number: u64) {
-        let slot = fill.slot();
-        let assembly = &self.progress.assemblies[slot];
-        assembly.start(sampler.batch(number));
-        let samples = assembly.samples();
-        // All regions are cut before the first is handed out: a worker that ends the last open region reports the slot.
-        self.progress.cut.extend(self.layout.runs(samples, self.workers).map(|run| {
-            let region = fill.cut(self.layout.run_bytes(&run, samples).len());
-            Job { assembly: Arc::clone(assembly), slot, run, region }
-        }));
+    /// Has a slot filled with the samples of a batch.
+    fn fill_first(&mut self, mut fill: Fill, at: Instant, handed_out: Instant, number: u64) {
+        let (slot, progress) = (fill.slot(), &mut self.progress);
+        let Some(epoch) = &progress.epoch else { return };
+        progress.assemblies[slot].start(epoch.sampler.batch(number), epoch.sampler.padding(number));
+        cut(&mut fill, &progress.assemblies[slot], &self.layout, self.workers, &mut progress.cut);
         self.progress.window.begun(Some(slot), Begun::Filling { fill, at, handed_out, ended: None });
+        self.hand_out(slot);
+    }
+
+    /// The last region of a slot has ended: its batch is ready, or is filled again without the samples that were left out.
+    pub(super) fn slot_ended(&mut self, slot: usize) {
+        self.activity.moved();
+        let assembly = &self.progress.assemblies[slot];
+        let again = !assembly.is_cancelled() && assembly.drop_skipped() && assembly.samples() > 0;
+        self.progress.slot_ended(slot);
+        if again {
+            self.fill_again(slot);
+        }
+    }
+
+    fn fill_again(&mut self, slot: usize) {
+        let Some(Begun::Filling { fill, .. }) = self.progress.window.ready(slot) else { return };
+        if !fill.restart() {
+            // Then the fill cannot be finished either, and that is told.
+            return;
+        }
+        // The window keeps the fill; cutting needs nothing else of it.
+        let assembly = &self.progress.assemblies[slot];
+        cut(fill, assembly, &self.layout, self.workers, &mut self.progress.cut);
+        self.progress.window.unready(slot);
+        self.hand_out(slot);
+    }
+
+    /// Gives a slot's regions to the workers.
+    fn hand_out(&mut self, slot: usize) {
         let mut lost_worker = false;
         for job in self.progress.cut.drain(..) {
             // Workers outlive the pump; were one not to, its region is dropped here, which cancels the batch.
@@ -66,4 +92,13 @@ impl<L: Lane> Pump<L> {
             self.progress.slot_ended(slot);
         }
     }
+}
+
+/// Cuts a slot into regions. All are cut before the first is handed out: a worker that ends the last open region reports the slot.
+fn cut(fill: &mut Fill, assembly: &Arc<Assembly>, layout: &BatchLayout, workers: usize, jobs: &mut Vec<Job>) {
+    let (slot, samples) = (fill.slot(), assembly.samples());
+    jobs.extend(layout.runs(samples, workers).map(|run| {
+        let region = fill.cut(layout.run_bytes(&run, samples).len());
+        Job { assembly: Arc::clone(assembly), slot, run, region }
+    }));
 }

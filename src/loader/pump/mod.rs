@@ -17,13 +17,15 @@ pub(super) use progress::Progress;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use super::activity::Activity;
+use super::bad::Toll;
 use super::metrics::Metrics;
 use super::outputs::{Output, OutputPool};
 use super::patience;
 use super::sampler::Sampler;
 use super::worker::Job;
 use crate::backend::{Lane, MemoryUse, Wait};
-use crate::error::{DeviceError, LoadError, Stage};
+use crate::error::{DeviceError, LoadError, PumpState, Stage};
 use crate::layout::BatchLayout;
 
 /// How often the device is asked while something else could also happen.
@@ -32,7 +34,7 @@ const POLL_INTERVAL: Duration = Duration::from_micros(200);
 /// What the pump is told.
 pub(super) enum ToPump {
     /// Deliver an epoch; whatever is left of the one before is given up.
-    Start { generation: u64, sampler: Sampler },
+    Start(Begin),
     /// Give the epoch up.
     Stop,
     /// The last region of this slot has ended.
@@ -53,6 +55,13 @@ pub(super) enum ToPump {
     Shutdown { deadline: Instant },
 }
 
+/// An epoch to deliver, from batch `first` on.
+pub(super) struct Begin {
+    pub(super) generation: u64,
+    pub(super) first: u64,
+    pub(super) sampler: Sampler,
+}
+
 /// What the pump delivers. Every delivery carries an output, so that their number bounds how far the pump runs ahead.
 pub(super) struct Delivery<T> {
     pub(super) generation: u64,
@@ -64,7 +73,10 @@ pub(super) struct Delivery<T> {
 /// A batch on its way or ready.
 pub(super) struct Delivered {
     pub(super) number: u64,
+    /// None, if all of the batch's samples were left out.
     pub(super) samples: usize,
+    /// How many of them repeat others.
+    pub(super) padding: usize,
 }
 
 pub(super) struct Pump<L: Lane> {
@@ -78,6 +90,8 @@ pub(super) struct Pump<L: Lane> {
     pub(super) deliveries: flume::Sender<Delivery<L::Tensor>>,
     pub(super) outputs: Arc<OutputPool<L::Tensor>>,
     pub(super) metrics: Arc<Metrics>,
+    pub(super) activity: Arc<Activity>,
+    pub(super) toll: Toll,
     /// Set where the device reads the source's memory by itself; then there are no fills.
     pub(super) direct: Option<Direct>,
 }
@@ -112,15 +126,15 @@ impl<L: Lane> Pump<L> {
     /// Takes one message; the deadline if it is the last.
     fn handle(&mut self, message: ToPump) -> Option<Instant> {
         match message {
-            ToPump::Start { generation, sampler } => {
+            ToPump::Start(epoch) => {
                 self.discard();
-                self.progress.next_epoch = Some((generation, sampler));
+                self.progress.next_epoch = Some(epoch);
             }
             ToPump::Stop => {
                 self.progress.next_epoch = None;
                 self.discard();
             }
-            ToPump::SlotEnded(slot) => self.progress.slot_ended(slot),
+            ToPump::SlotEnded(slot) => self.slot_ended(slot),
             ToPump::Wake => {}
             ToPump::Call(call) => call(),
             ToPump::Memory(reply) => {
@@ -147,13 +161,15 @@ impl<L: Lane> Pump<L> {
 
     /// Waits for the next message, or for the device.
     fn block(&mut self) -> Result<Option<ToPump>, flume::RecvError> {
+        self.tell_activity(PumpState::Idle);
         if self.lane.in_flight() == 0 {
             return patience::recv(&self.inbox).map(Some);
         }
         let window = &self.progress.window;
         let depth = self.direct.as_ref().is_none_or(|direct| self.lane.in_flight() >= direct.depth);
         let wants_slot = window.to_begin().is_some() && self.progress.lost.is_none() && depth;
-        if wants_slot && window.filling() == 0 && !window.front_is_ready() {
+        if wants_slot && window.filling() == 0 && !window.is_ready() {
+            self.tell_activity(PumpState::AwaitsDevice);
             self.reap(Wait::One);
             return Ok(None);
         }
@@ -164,8 +180,13 @@ impl<L: Lane> Pump<L> {
         }
     }
 
+    fn tell_activity(&self, state: PumpState) {
+        self.activity.pump(state, self.progress.window.filling(), self.lane.in_flight());
+    }
+
     /// Does all that can be done now.
     fn advance(&mut self) {
+        self.tell_activity(PumpState::InDriver);
         loop {
             if self.lane.in_flight() > 0 {
                 self.reap(Wait::Poll);
@@ -196,7 +217,7 @@ impl<L: Lane> Pump<L> {
 
     /// Delivers an error that takes no batch's place.
     fn tell(&self, error: LoadError) {
-        let delivery = Delivery { generation: self.progress.generation, output: None, result: Err(error) };
+        let delivery = Delivery { generation: self.progress.generation(), output: None, result: Err(error) };
         // Without a receiver the loader is being dropped.
         let _ = self.deliveries.send(delivery);
     }
@@ -206,6 +227,7 @@ impl<L: Lane> Pump<L> {
         let result = self.lane.reap(wait, &mut self.progress.finished);
         let now = Instant::now();
         for id in self.progress.finished.drain(..) {
+            self.activity.moved();
             if let Some(at) = self.progress.in_flight.iter().position(|(submission, _)| *submission == id) {
                 let (_, passage) = self.progress.in_flight.swap_remove(at);
                 self.metrics.finished(passage, now);
@@ -223,7 +245,7 @@ impl<L: Lane> Pump<L> {
     }
 
     fn deliver(&self, output: Output<L::Tensor>, result: Result<Delivered, LoadError>) {
-        let delivery = Delivery { generation: self.progress.generation, output: Some(output), result };
+        let delivery = Delivery { generation: self.progress.generation(), output: Some(output), result };
         // Without a receiver the loader is being dropped, and a shutdown message follows.
         let _ = self.deliveries.send(delivery);
     }

@@ -5,10 +5,9 @@ use std::time::Instant;
 
 use super::super::assembly::Assembly;
 use super::super::metrics::Passage;
-use super::super::sampler::Sampler;
 use super::super::window::Window;
 use super::super::worker::Job;
-use super::Pump;
+use super::{Begin, Pump};
 use crate::backend::{Lane, SubmissionId};
 use crate::error::{DeviceError, LoadError, Stage};
 use crate::staging::Fill;
@@ -23,9 +22,9 @@ pub(super) enum Begun {
 pub(in crate::loader) struct Progress {
     pub(super) assemblies: Vec<Arc<Assembly>>,
     pub(super) window: Window<Begun>,
-    pub(super) generation: u64,
-    pub(super) sampler: Option<Sampler>,
-    pub(super) next_epoch: Option<(u64, Sampler)>,
+    /// The epoch under way.
+    pub(super) epoch: Option<Begin>,
+    pub(super) next_epoch: Option<Begin>,
     pub(super) discarding: bool,
     pub(super) starved_since: Option<Instant>,
     pub(super) lost: Option<DeviceError>,
@@ -38,12 +37,11 @@ pub(in crate::loader) struct Progress {
 }
 
 impl Progress {
-    pub(in crate::loader) fn new(slots: usize, batch_size: usize) -> Self {
+    pub(in crate::loader) fn new(slots: usize, batch_size: usize, unordered: bool) -> Self {
         Self {
             assemblies: (0..slots).map(|_| Arc::new(Assembly::new(batch_size))).collect(),
-            window: Window::new(0, slots),
-            generation: 0,
-            sampler: None,
+            window: Window::new(slots, unordered),
+            epoch: None,
             next_epoch: None,
             discarding: false,
             starved_since: None,
@@ -54,6 +52,10 @@ impl Progress {
             finished: Vec::with_capacity(slots),
             cut: Vec::new(),
         }
+    }
+
+    pub(super) fn generation(&self) -> u64 {
+        self.epoch.as_ref().map_or(0, |epoch| epoch.generation)
     }
 
     pub(super) fn slot_ended(&mut self, slot: usize) {
@@ -68,10 +70,10 @@ impl<L: Lane> Pump<L> {
         if !self.progress.window.is_empty() {
             return;
         }
-        if let Some((generation, sampler)) = self.progress.next_epoch.take() {
-            self.progress.window.restart(sampler.batches());
-            self.progress.generation = generation;
-            self.progress.sampler = Some(sampler);
+        if let Some(epoch) = self.progress.next_epoch.take() {
+            self.progress.window.restart(epoch.first, epoch.sampler.batches());
+            self.toll.restart(epoch.sampler.samples());
+            self.progress.epoch = Some(epoch);
             self.progress.discarding = false;
             self.progress.lost_told = false;
             self.progress.lost_at = 0;
@@ -96,7 +98,7 @@ impl<L: Lane> Pump<L> {
 
     pub(super) fn tell_loss(&mut self) {
         let progress = &self.progress;
-        let (Some(error), false, Some(_)) = (&progress.lost, progress.lost_told, progress.sampler) else { return };
+        let (Some(error), false, Some(_)) = (&progress.lost, progress.lost_told, &progress.epoch) else { return };
         if progress.discarding {
             return;
         }

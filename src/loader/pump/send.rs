@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use super::super::assembly::Assembly;
 use super::super::metrics::Passage;
 use super::super::outputs::Output;
 use super::progress::Begun;
@@ -12,9 +13,9 @@ use crate::error::{DeviceError, LoadError, Stage};
 use crate::staging::{Fill, Finish};
 
 impl<L: Lane> Pump<L> {
-    /// Sends the oldest batch, if it is ready and there is an output for it.
+    /// Sends the batch whose turn it is, if it is ready and there is an output for it.
     pub(super) fn send_front(&mut self) -> bool {
-        if !self.progress.window.front_is_ready() {
+        if !self.progress.window.is_ready() {
             return false;
         }
         if self.progress.discarding || self.progress.lost.is_some() {
@@ -47,17 +48,31 @@ impl<L: Lane> Pump<L> {
         let assembly = Arc::clone(&self.progress.assemblies[slot]);
         match fill.finish() {
             Finish::Filled(filled) => {
+                let (samples, padding) = match self.settle(&assembly, number) {
+                    Ok(counts) => counts,
+                    Err(error) => {
+                        self.lane.cancel(filled.cancel());
+                        self.discard();
+                        self.deliver(output, Err(error));
+                        return;
+                    }
+                };
+                if samples == 0 {
+                    self.lane.cancel(filled.cancel());
+                    self.deliver(output, Ok(Delivered { number, samples, padding }));
+                    return;
+                }
                 assembly.copy_out(&mut output.indices, &mut output.labels);
-                let samples = assembly.samples();
                 let start = Instant::now();
                 let Output { tensor, indices, labels } = output;
                 match self.lane.submit(Feed::Staged(filled), samples, tensor) {
                     Ok(submitted) => {
                         let now = Instant::now();
                         self.metrics.submitted(assembly.read_time(), fill_time, now - start);
+                        self.activity.moved();
                         self.progress.in_flight.push((submitted.id, Passage { submitted: now, ..passage }));
                         let output = Output { tensor: submitted.tensor, indices, labels };
-                        self.deliver(output, Ok(Delivered { number, samples }));
+                        self.deliver(output, Ok(Delivered { number, samples, padding }));
                     }
                     Err(rejected) => {
                         let output = Output { tensor: rejected.tensor, indices, labels };
@@ -82,6 +97,15 @@ impl<L: Lane> Pump<L> {
                 self.deliver(output, Err(LoadError::Stopped { reason }));
             }
         }
+    }
+
+    /// Counts a filled batch's bad samples: how many samples are left, and how many of them are padding.
+    fn settle(&mut self, assembly: &Assembly, number: u64) -> Result<(usize, usize), LoadError> {
+        let samples = assembly.samples();
+        let Some(epoch) = &self.progress.epoch else { return Ok((samples, 0)) };
+        let noted = assembly.take_noted();
+        self.toll.take(epoch.sampler.epoch(), number, epoch.sampler.batch(number).len(), noted)?;
+        Ok((samples, assembly.padding()))
     }
 
     pub(super) fn reject(&mut self, output: Output<L::Tensor>, number: u64, source: DeviceError) {

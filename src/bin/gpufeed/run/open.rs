@@ -109,6 +109,8 @@ fn has_batches(loader: &AnyLoader) -> Result<()> {
         (LastBatch::Drop, _) => bail!(
             "{samples} samples do not fill a batch of {batch_size} on each of {world} ranks, and --drop-last leaves them out"
         ),
-        (LastBatch::Short, _) => bail!("{samples} samples are too few for {world} ranks: rank {rank} has none"),
+        (LastBatch::Short | LastBatch::Pad, _) => {
+            bail!("{samples} samples are too few for {world} ranks: rank {rank} has none")
+        }
     }
 }

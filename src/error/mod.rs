@@ -1,9 +1,12 @@
 //! Errors, one small enum per operation. Each variant says whether trying again can help.
 
-use std::error::Error;
-use std::fmt;
+mod load;
 
-use crate::backend::Strategy;
+pub use load::{LoadError, PumpState, Stage, Stall};
+
+use std::error::Error;
+
+use crate::strategy::Strategy;
 
 /// What a [`Source`](crate::source::Source) reports: any error, kept whole as the cause.
 pub type SourceError = Box<dyn Error + Send + Sync + 'static>;
@@ -194,92 +197,6 @@ impl OpenError {
             Self::OverBudget { .. } | Self::Device(DeviceError::OutOfMemory { .. } | DeviceError::PageLock { .. })
         )
     }
-}
-
-/// Where in a batch's way something happened.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-#[serde(rename_all = "kebab-case")]
-#[non_exhaustive]
-pub enum Stage {
-    /// A worker read the sample from its source.
-    Read,
-    /// Staging memory was being taken.
-    Begin,
-    /// Copy and kernel were being queued.
-    Submit,
-    /// The device was working, or was asked what it had finished.
-    Device,
-}
-
-impl fmt::Display for Stage {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Read => "read",
-            Self::Begin => "begin",
-            Self::Submit => "submit",
-            Self::Device => "device",
-        })
-    }
-}
-
-/// Why [`next`](crate::loader::Epoch) delivered no batch.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum LoadError {
-    /// The source could not deliver a sample. The batch is lost; the next call delivers the one after it.
-    #[error("sample {index} could not be read (batch {batch}): {source}")]
-    Sample {
-        /// The sample's index in the source.
-        index: u64,
-        /// The batch it belonged to.
-        batch: u64,
-        /// The source's own error.
-        source: SourceError,
-    },
-    /// The source panicked. The batch is lost; the next call delivers the one after it.
-    #[error("the source panicked at sample {index} (batch {batch}): {message}")]
-    Panic {
-        /// The sample's index in the source.
-        index: u64,
-        /// The batch it belonged to.
-        batch: u64,
-        /// The panic's message.
-        message: String,
-    },
-    /// The source wrote less than a sample. The batch is lost; the next call delivers the one after it.
-    #[error("the source wrote {written} of sample {index}'s {expected} bytes (batch {batch})")]
-    ShortSample {
-        /// The sample's index in the source.
-        index: u64,
-        /// The batch it belonged to.
-        batch: u64,
-        /// Bytes written.
-        written: usize,
-        /// Bytes a sample has.
-        expected: usize,
-    },
-    /// The device failed. After [`DeviceError::Lost`] the epoch is over; otherwise only this batch is lost.
-    #[error("batch {batch} failed at stage `{stage}`: {source}")]
-    Device {
-        /// The batch that was being worked on.
-        batch: u64,
-        /// Where.
-        stage: Stage,
-        /// The device's error.
-        source: DeviceError,
-    },
-    /// Every output tensor is held by the caller: drop a batch (or raise `outputs`) and call again.
-    #[error("all {outputs} output tensors are held by the caller: drop a batch or raise `outputs`")]
-    AllTensorsLeased {
-        /// How many outputs the loader has.
-        outputs: usize,
-    },
-    /// The loader's own thread is gone; the loader cannot be used again.
-    #[error("the loader's pump stopped: {reason}")]
-    Stopped {
-        /// Why.
-        reason: String,
-    },
 }
 
 #[cfg(test)]

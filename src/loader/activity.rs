@@ -1,0 +1,125 @@
+//! What a loader's threads are doing, for whoever asks why nothing moves. Relaxed counters: written on the way, read by the watchdog.
+
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use crate::error::{PumpState, Stall};
+
+/// Shared by all threads of a loader.
+#[derive(Debug)]
+pub(super) struct Activity {
+    /// The epoch that the user waits in.
+    generation: AtomicU64,
+    waiting: AtomicBool,
+    /// Everything but samples that moved.
+    moves: AtomicU64,
+    pump: AtomicU8,
+    filling: AtomicUsize,
+    in_flight: AtomicUsize,
+    workers: Box<[WorkerActivity]>,
+}
+
+/// What one worker does. On a cache line of its own, since each is written for every sample.
+#[derive(Debug, Default)]
+#[repr(align(64))]
+pub(super) struct WorkerActivity {
+    /// The sample being read, and one; zero for none.
+    reading: AtomicU64,
+    samples: AtomicU64,
+}
+
+impl WorkerActivity {
+    pub(super) fn reads(&self, index: u64) {
+        self.reading.store(index.wrapping_add(1), Ordering::Relaxed);
+    }
+
+    pub(super) fn has_read(&self) {
+        self.reading.store(0, Ordering::Relaxed);
+        self.samples.store(self.samples.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+    }
+}
+
+/// Marks the user as waiting until it is dropped, as a future may be at any moment.
+pub(super) struct Waiting<'a>(&'a Activity);
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.waiting.store(false, Ordering::Relaxed);
+    }
+}
+
+impl Activity {
+    pub(super) fn new(workers: usize) -> Self {
+        Self {
+            generation: AtomicU64::new(0),
+            waiting: AtomicBool::new(false),
+            moves: AtomicU64::new(0),
+            pump: AtomicU8::new(PumpState::Idle as u8),
+            filling: AtomicUsize::new(0),
+            in_flight: AtomicUsize::new(0),
+            workers: (0..workers).map(|_| WorkerActivity::default()).collect(),
+        }
+    }
+
+    pub(super) fn worker(&self, number: usize) -> &WorkerActivity {
+        &self.workers[number]
+    }
+
+    pub(super) fn generation(&self) -> u64 {
+        self.generation.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn epoch(&self, generation: u64) {
+        self.generation.store(generation, Ordering::Relaxed);
+    }
+
+    /// The user begins to wait: time counts from here.
+    pub(super) fn wait(&self) -> Waiting<'_> {
+        self.moved();
+        self.waiting.store(true, Ordering::Relaxed);
+        Waiting(self)
+    }
+
+    pub(super) fn is_waiting(&self) -> bool {
+        self.waiting.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn moved(&self) {
+        self.moves.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// What the pump is about to do.
+    pub(super) fn pump(&self, state: PumpState, filling: usize, in_flight: usize) {
+        self.pump.store(state as u8, Ordering::Relaxed);
+        self.filling.store(filling, Ordering::Relaxed);
+        self.in_flight.store(in_flight, Ordering::Relaxed);
+    }
+
+    /// Changes whenever anything moves.
+    pub(super) fn moves(&self) -> u64 {
+        let samples = self.workers.iter().map(|worker| worker.samples.load(Ordering::Relaxed));
+        samples.fold(self.moves.load(Ordering::Relaxed), u64::wrapping_add)
+    }
+
+    /// Who does what now.
+    pub(super) fn stall(&self, after: Duration) -> Stall {
+        let reading = self
+            .workers
+            .iter()
+            .enumerate()
+            .filter_map(|(number, worker)| Some((number, worker.reading.load(Ordering::Relaxed).checked_sub(1)?)));
+        let pump = match self.pump.load(Ordering::Relaxed) {
+            state if state == PumpState::AwaitsDevice as u8 => PumpState::AwaitsDevice,
+            state if state == PumpState::InDriver as u8 => PumpState::InDriver,
+            _ => PumpState::Idle,
+        };
+        Stall {
+            after,
+            reading: reading.collect(),
+            workers: self.workers.len(),
+            pump,
+            filling: self.filling.load(Ordering::Relaxed),
+            in_flight: self.in_flight.load(Ordering::Relaxed),
+        }
+    }
+}

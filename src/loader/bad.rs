@@ -1,0 +1,240 @@
+//! Samples that cannot be read: what becomes of them, and how many there may be.
+
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use serde::Serialize;
+
+use super::options::LoaderOptions;
+use super::permutation::mix;
+use super::subset::Subset;
+use crate::error::{LoadError, OpenError, SourceError};
+
+/// What happens to a sample whose source fails, panics or writes less than a sample.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub enum BadSamples {
+    /// Its batch is lost, and an error takes the batch's place.
+    #[default]
+    Fail,
+    /// It is left out. Its batch is shorter, so that no other batch changes; a batch of which nothing is left does not come. The
+    /// rest of such a batch is read a second time.
+    Skip(Tolerance),
+    /// Another sample takes its place: which one depends on the seed and the bad sample's index alone. After
+    /// [`TRIES`](Self::TRIES) that cannot be read either the batch is lost.
+    Substitute(Tolerance),
+}
+
+/// How many samples of an epoch may be bad before the epoch ends with [`LoadError::TooManyBadSamples`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Tolerance {
+    /// All of them.
+    All,
+    /// This many.
+    Count(u64),
+    /// This share of the epoch's samples, from 0 to 1.
+    Rate(f64),
+}
+
+/// A sample that could not be read.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct BadSample {
+    /// The epoch.
+    pub epoch: u64,
+    /// The batch it belonged to.
+    pub batch: u64,
+    /// Its index in the source.
+    pub index: u64,
+    /// The sample that took its place; `None` if it was left out.
+    pub substitute: Option<u64>,
+    /// The error, with its causes.
+    pub cause: String,
+}
+
+/// Samples that were left out or replaced since the loader was made.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct BadSampleReport {
+    /// How many were left out.
+    pub skipped: u64,
+    /// How many others took their place.
+    pub substituted: u64,
+    /// The first of them, in the order of delivery; no more than [`LISTED`](Self::LISTED).
+    pub listed: Vec<BadSample>,
+}
+
+impl BadSampleReport {
+    /// So many are listed; all are counted.
+    pub const LISTED: usize = 1000;
+}
+
+impl BadSamples {
+    /// How many samples are tried in a bad one's place.
+    pub const TRIES: u32 = 16;
+
+    /// The key of the policy, as a resume token spells it.
+    pub(super) fn key(self) -> &'static str {
+        match self {
+            Self::Fail => "fail",
+            Self::Skip(_) => "skip",
+            Self::Substitute(_) => "substitute",
+        }
+    }
+
+    pub(super) fn check(self) -> Result<(), OpenError> {
+        match self {
+            Self::Skip(Tolerance::Rate(rate)) | Self::Substitute(Tolerance::Rate(rate))
+                if !(0.0..=1.0).contains(&rate) =>
+            {
+                let reason = format!("a rate of {rate} is not between 0 and 1");
+                Err(OpenError::Option { option: "bad_samples", reason })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn tolerance(self) -> Tolerance {
+        match self {
+            Self::Fail => Tolerance::Count(0),
+            Self::Skip(tolerance) | Self::Substitute(tolerance) => tolerance,
+        }
+    }
+}
+
+impl Tolerance {
+    /// The number that is allowed of `samples`.
+    fn most(self, samples: u64) -> u64 {
+        match self {
+            Self::All => u64::MAX,
+            Self::Count(most) => most,
+            Self::Rate(rate) => (samples as f64 * rate) as u64,
+        }
+    }
+
+    fn in_words(self, most: u64) -> String {
+        match self {
+            Self::Rate(rate) => format!("{most} ({}% of the epoch)", rate * 100.0),
+            _ => most.to_string(),
+        }
+    }
+}
+
+/// Which samples take the places of bad ones.
+#[derive(Clone, Debug)]
+pub(super) struct Substitutes {
+    seed: u64,
+    len: u64,
+    subset: Option<Subset>,
+}
+
+impl Substitutes {
+    /// `None` where the options have another policy.
+    pub(super) fn new(len: u64, options: &LoaderOptions) -> Option<Self> {
+        let subset = options.subset.clone();
+        let len = subset.as_ref().map_or(len, Subset::len);
+        let seed = options.seed.unwrap_or_default();
+        matches!(options.bad_samples, BadSamples::Substitute(_)).then_some(Self { seed, len, subset })
+    }
+
+    /// The samples to try in the place of `index`, one after the other.
+    pub(super) fn of(&self, index: u64) -> impl Iterator<Item = u64> + '_ {
+        (0..BadSamples::TRIES).map(move |attempt| {
+            let place = mix(mix(self.seed ^ 0x5EED).wrapping_add(mix(index)) ^ u64::from(attempt)) % self.len;
+            self.subset.as_ref().map_or(place, |subset| subset.at(place))
+        })
+    }
+}
+
+/// A bad sample on its way from a worker to the pump.
+#[derive(Debug)]
+pub(super) struct Noted {
+    pub(super) position: usize,
+    pub(super) index: u64,
+    pub(super) substitute: Option<u64>,
+    pub(super) cause: SourceError,
+}
+
+/// Counts and lists bad samples, in the order of delivery. Shared by the pump and the user.
+#[derive(Debug, Default)]
+pub(super) struct Ledger(Mutex<BadSampleReport>);
+
+impl Ledger {
+    pub(super) fn report(&self) -> BadSampleReport {
+        self.lock().clone()
+    }
+
+    pub(super) fn counts(&self) -> (u64, u64) {
+        let report = self.lock();
+        (report.skipped, report.substituted)
+    }
+
+    fn add(&self, epoch: u64, batch: u64, noted: &Noted) {
+        let Noted { index, substitute, cause, .. } = noted;
+        log::warn!("sample {index} (epoch {epoch}, batch {batch}) could not be read: {}", chain(&**cause));
+        let mut report = self.lock();
+        match substitute {
+            Some(_) => report.substituted += 1,
+            None => report.skipped += 1,
+        }
+        if report.listed.len() < BadSampleReport::LISTED {
+            let (index, substitute, cause) = (*index, *substitute, chain(&**cause));
+            report.listed.push(BadSample { epoch, batch, index, substitute, cause });
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BadSampleReport> {
+        self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+}
+
+/// The bad samples of the epoch under way, against what is allowed.
+#[derive(Debug)]
+pub(super) struct Toll {
+    ledger: Arc<Ledger>,
+    policy: BadSamples,
+    samples: u64,
+    seen: u64,
+    bad: u64,
+}
+
+impl Toll {
+    pub(super) fn new(ledger: Arc<Ledger>, policy: BadSamples) -> Self {
+        Self { ledger, policy, samples: 0, seen: 0, bad: 0 }
+    }
+
+    /// Another epoch, of `samples` samples.
+    pub(super) fn restart(&mut self, samples: u64) {
+        (self.samples, self.seen, self.bad) = (samples, 0, 0);
+    }
+
+    /// Takes the bad samples of a batch of `asked` samples, in their order.
+    ///
+    /// # Errors
+    /// [`LoadError::TooManyBadSamples`], once they are too many.
+    pub(super) fn take(&mut self, epoch: u64, batch: u64, asked: usize, noted: Vec<Noted>) -> Result<(), LoadError> {
+        self.seen += asked as u64;
+        for bad in noted {
+            self.bad += 1;
+            self.ledger.add(epoch, batch, &bad);
+            let tolerance = self.policy.tolerance();
+            let most = tolerance.most(self.samples);
+            if self.bad > most {
+                let (limit, index, source) = (tolerance.in_words(most), bad.index, bad.cause);
+                return Err(LoadError::TooManyBadSamples {
+                    bad: self.bad,
+                    seen: self.seen,
+                    limit,
+                    index,
+                    batch,
+                    source,
+                });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// An error with its causes, in one line.
+fn chain(error: &(dyn std::error::Error + 'static)) -> String {
+    let causes = std::iter::successors(Some(error), |error| error.source()).map(ToString::to_string);
+    causes.collect::<Vec<_>>().join(": ")
+}
