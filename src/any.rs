@@ -416,6 +416,12 @@ impl AnyBatch {
         each!(Self, self, batch => batch.number())
     }
 
+    /// The epoch it belongs to.
+    #[must_use]
+    pub fn epoch(&self) -> u64 {
+        each!(Self, self, batch => batch.epoch())
+    }
+
     /// How many of the last samples are repetitions, as [`Batch::padding`].
     #[must_use]
     pub fn padding(&self) -> usize {

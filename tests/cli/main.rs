@@ -5,6 +5,7 @@ mod data;
 mod ends;
 mod help;
 mod report;
+mod resume;
 mod several;
 mod shrink;
 mod support;

@@ -5,8 +5,9 @@ use std::path::PathBuf;
 use std::thread;
 
 use clap::Args;
-use gpufeed::{LastBatch, LoaderOptions, Preprocess, Strategy};
+use gpufeed::{LoaderOptions, Preprocess, Strategy};
 
+use super::care::CareArgs;
 use crate::args::{DataArgs, FeedArgs, strategy, usage_error};
 use crate::units;
 
@@ -23,6 +24,8 @@ pub struct RunArgs {
     pub strategy: Option<Strategy>,
     #[command(flatten)]
     pub loading: LoadingArgs,
+    #[command(flatten)]
+    pub care: CareArgs,
     #[command(flatten)]
     pub images: DataArgs,
     #[command(flatten)]
@@ -54,9 +57,6 @@ pub struct LoadingArgs {
     /// Among how many machines or processes each epoch is shared
     #[arg(long, value_name = "N", requires = "rank", value_parser = clap::value_parser!(u32).range(1..))]
     pub world: Option<u32>,
-    /// Leave out the samples that do not fill a batch
-    #[arg(long)]
-    pub drop_last: bool,
     /// Threads that read samples for each device [default: one a core, at most 8; several devices divide the cores]
     #[arg(long, value_name = "N")]
     pub workers: Option<NonZeroUsize>,
@@ -94,7 +94,7 @@ impl RunArgs {
         let or = |count: Option<NonZeroUsize>, default| count.map_or(default, NonZeroUsize::get);
         let cores = thread::available_parallelism().map_or(1, usize::from);
         let (rank, world) = given.share();
-        LoaderOptions {
+        let mut options = LoaderOptions {
             batch_size: given.batch_size.get(),
             slots: or(given.slots, default.slots),
             outputs: or(given.outputs, default.outputs),
@@ -102,12 +102,13 @@ impl RunArgs {
             seed: given.seed,
             rank: rank * devices as u64 + number as u64,
             world: world * devices as u64,
-            last_batch: if given.drop_last { LastBatch::Drop } else { LastBatch::Short },
             strategy: self.strategy,
             preprocess,
             byte_budget: given.budget.map(|budget| budget / devices as u64),
             ..default
-        }
+        };
+        self.care.apply(&mut options);
+        options
     }
 }
 

@@ -6,12 +6,16 @@ use std::thread::{Builder, scope};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Error, Result};
-use gpufeed::AnyBatch;
+use gpufeed::{AnyBatch, AnyEpoch, LoadError, ResumeToken};
 
 use super::open::{Feed, named};
 use super::progress::Progress;
 use super::report::noun;
+use super::state::StateFile;
 use crate::interrupt;
+
+/// How often a wait looks for Ctrl-C.
+const LOOK: Duration = Duration::from_millis(100);
 
 /// How loading onto one device ended.
 pub struct Ending {
@@ -27,8 +31,9 @@ pub struct Ending {
 pub struct Stopped;
 
 /// What the devices of a run share.
-struct Run {
+struct Run<'a> {
     epochs: u32,
+    state: Option<&'a StateFile>,
     start: Instant,
     progress: Progress,
     /// Whether one has failed.
@@ -36,20 +41,21 @@ struct Run {
 }
 
 /// Feeds all devices at once until each has had its share, or one fails, or Ctrl-C ends them all.
-pub fn load(feeds: &mut [Feed], epochs: u32) -> Vec<Ending> {
-    let per_epoch: u64 = feeds.iter().map(|feed| feed.loader.samples_per_epoch()).sum();
+pub fn load(feeds: &mut [Feed], epochs: u32, state: Option<&StateFile>) -> Vec<Ending> {
+    let samples = feeds.iter().map(|feed| samples_left(feed, epochs)).fold(0, u64::saturating_add);
     let sample = feeds[0].loader.source().layout();
-    let progress = Progress::new(per_epoch.saturating_mul(epochs.into()), noun(sample), sample.byte_len() as u64);
-    let run = Run { epochs, start: Instant::now(), progress, failed: AtomicBool::new(false) };
+    let progress = Progress::new(samples, noun(sample), sample.byte_len() as u64);
+    let run = Run { epochs, state, start: Instant::now(), progress, failed: AtomicBool::new(false) };
     if let [only] = feeds {
-        return vec![run.feed(only)];
+        return vec![run.feed(0, only)];
     }
     scope(|scope| {
-        let start = |feed| {
+        let run = &run;
+        let start = |(number, feed)| {
             let thread = Builder::new().name("gpufeed-run".to_owned());
-            thread.spawn_scoped(scope, || run.feed_named(feed))
+            thread.spawn_scoped(scope, move || run.feed_named(number, feed))
         };
-        let threads: Vec<_> = feeds.iter_mut().map(start).collect();
+        let threads: Vec<_> = feeds.iter_mut().enumerate().map(start).collect();
         let ending = |thread: std::io::Result<std::thread::ScopedJoinHandle<'_, Ending>>| match thread {
             Ok(thread) => thread.join().unwrap_or_else(|panic| resume_unwind(panic)),
             Err(error) => run.ending(Err(Error::new(error).context("cannot start a thread"))),
@@ -58,10 +64,10 @@ pub fn load(feeds: &mut [Feed], epochs: u32) -> Vec<Ending> {
     })
 }
 
-impl Run {
+impl Run<'_> {
     /// As [`feed`](Self::feed), with an error that names the device.
-    fn feed_named(&self, feed: &mut Feed) -> Ending {
-        let mut ending = self.feed(feed);
+    fn feed_named(&self, number: usize, feed: &mut Feed) -> Ending {
+        let mut ending = self.feed(number, feed);
         ending.error = ending.error.map(|error| match error.is::<Stopped>() {
             true => error,
             false => named(&feed.loader.info().id, error),
@@ -69,9 +75,9 @@ impl Run {
         ending
     }
 
-    fn feed(&self, feed: &mut Feed) -> Ending {
+    fn feed(&self, number: usize, feed: &mut Feed) -> Ending {
         let mut last = None;
-        let delivered = self.all_epochs(feed, &mut last);
+        let delivered = self.all_epochs(number, feed, &mut last);
         self.ending(delivered.and_then(|whole| finish(last.as_ref()).map(|()| whole)))
     }
 
@@ -88,9 +94,10 @@ impl Run {
     }
 
     /// Whether they were delivered whole; `last` is the last batch then.
-    fn all_epochs(&self, feed: &mut Feed, last: &mut Option<AnyBatch>) -> Result<bool> {
-        for epoch in 0..self.epochs {
-            if !self.one_epoch(feed, epoch, last)? {
+    fn all_epochs(&self, number: usize, feed: &mut Feed, last: &mut Option<AnyBatch>) -> Result<bool> {
+        let first = feed.token.as_ref().map_or(0, ResumeToken::epoch);
+        for epoch in first..self.epochs.into() {
+            if !self.one_epoch(number, feed, epoch, last)? {
                 return Ok(false);
             }
         }
@@ -98,8 +105,13 @@ impl Run {
     }
 
     /// Whether the epoch was delivered whole.
-    fn one_epoch(&self, feed: &mut Feed, epoch: u32, last: &mut Option<AnyBatch>) -> Result<bool> {
-        let mut epoch = feed.loader.epoch(epoch.into());
+    fn one_epoch(&self, number: usize, feed: &mut Feed, epoch: u64, last: &mut Option<AnyBatch>) -> Result<bool> {
+        let batches = feed.loader.batches_per_epoch();
+        let mut epoch = match feed.token.take() {
+            Some(token) => feed.loader.resume(&token)?,
+            None => feed.loader.epoch(epoch),
+        };
+        self.note(number, &epoch)?;
         while epoch.remaining() > 0 {
             if interrupt::requested() {
                 return Ok(false);
@@ -109,15 +121,33 @@ impl Run {
             }
             // With one output there is no next batch while this one is held.
             drop(last.take());
-            let Some(batch) = epoch.next().transpose()? else { break };
-            if let Some(saver) = &mut feed.saver {
-                saver.save(&batch)?;
+            let batch = match epoch.next_timeout(LOOK) {
+                Some(Err(LoadError::TimedOut(_))) => continue,
+                Some(batch) => batch?,
+                None => break,
+            };
+            if let Some(saver) = &feed.saver {
+                saver.save(&batch, batches)?;
             }
+            self.note(number, &epoch)?;
             self.progress.add(batch.len() as u64);
             *last = Some(batch);
         }
         Ok(true)
     }
+
+    /// Notes where delivery stands: after what was dealt with, so that a batch that failed is tried again.
+    fn note(&self, number: usize, epoch: &AnyEpoch<'_>) -> Result<()> {
+        self.state.map_or(Ok(()), |state| state.note(number, epoch.resume_token()?))
+    }
+}
+
+/// The samples that a device has yet to be fed.
+fn samples_left(feed: &Feed, epochs: u32) -> u64 {
+    let (loader, batch_size) = (&feed.loader, feed.loader.options().batch_size as u64);
+    let (epoch, batch) = feed.token.as_ref().map_or((0, 0), |token| (token.epoch(), token.batch()));
+    let left = u64::from(epochs).saturating_sub(epoch).saturating_mul(loader.samples_per_epoch());
+    left.saturating_sub(batch.saturating_mul(batch_size))
 }
 
 /// Batches are delivered as soon as their work is queued: the clock runs until the device has done it.

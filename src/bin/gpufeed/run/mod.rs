@@ -1,11 +1,13 @@
 //! `gpufeed run`.
 
 mod args;
+mod care;
 mod feed;
 mod open;
 mod progress;
 mod report;
 mod save;
+mod state;
 mod sum;
 
 use std::process::ExitCode;
@@ -18,6 +20,7 @@ pub use args::RunArgs;
 use feed::{Ending, Stopped};
 use open::Feed;
 use report::Report;
+use state::StateFile;
 use sum::Reports;
 
 use crate::{interrupt, output};
@@ -31,7 +34,11 @@ pub fn run(args: &RunArgs) -> Result<ExitCode> {
     let mut feeds = open::open(args)?;
     // Until here Ctrl-C ends the command at once: nothing was measured yet.
     interrupt::catch()?;
-    let endings = feed::load(&mut feeds, args.loading.epochs);
+    let state = args.care.save_state.as_deref().map(|path| StateFile::new(path, feeds.len()));
+    let endings = feed::load(&mut feeds, args.loading.epochs, state.as_ref());
+    if let Some(state) = state {
+        state.close();
+    }
     // What the device has finished last is counted when the loader looks for it.
     thread::sleep(SETTLE);
     let printed = tell(args, &feeds, &endings);

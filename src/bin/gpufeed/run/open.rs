@@ -3,11 +3,12 @@
 use std::fmt::Display;
 use std::sync::Arc;
 
-use anyhow::{Error, Result, bail};
-use gpufeed::{AnyBackend, AnyLoader, LastBatch, LoaderOptions, OpenError, Source};
+use anyhow::{Error, Result, bail, ensure};
+use gpufeed::{AnyBackend, AnyLoader, LastBatch, LoaderOptions, OpenError, ResumeToken, Source, Subset};
 
 use super::RunArgs;
 use super::save::Saver;
+use super::state;
 use crate::args::{open_source, usage_error};
 use crate::{fallback, output};
 
@@ -15,6 +16,8 @@ use crate::{fallback, output};
 pub struct Feed {
     pub loader: AnyLoader,
     pub saver: Option<Saver>,
+    /// Where to go on.
+    pub token: Option<ResumeToken>,
 }
 
 /// Opens every device that was asked for, with a loader on each; they share one source.
@@ -23,10 +26,13 @@ pub fn open(args: &RunArgs) -> Result<Vec<Feed>> {
     let preprocess = args.feed.preprocess(source.layout())?;
     let devices = devices(&args.devices)?;
     let several = devices.len() > 1;
+    let tokens = args.care.resume.as_deref().map(|path| state::read(path, devices.len())).transpose()?;
     let open = |(number, device): (usize, &AnyBackend)| {
         let options = args.options(preprocess.clone(), number, devices.len());
         let id = &device.info().id;
-        feed(args, device, &source, options, several).map_err(|error| if several { named(id, error) } else { error })
+        let token = tokens.as_ref().map(|tokens| tokens[number].clone());
+        feed(args, device, &source, options, token, several)
+            .map_err(|error| if several { named(id, error) } else { error })
     };
     devices.iter().enumerate().map(open).collect()
 }
@@ -56,19 +62,30 @@ fn feed(
     device: &AnyBackend,
     source: &Arc<dyn Source>,
     options: LoaderOptions,
+    token: Option<ResumeToken>,
     several: bool,
 ) -> Result<Feed> {
     let folder = args.save.as_ref().map(|folder| match several {
         true => folder.join(device.info().id.replace(':', "-")),
         false => folder.clone(),
     });
-    let saver = folder.as_deref().map(Saver::create).transpose()?;
-    let loader = match args.loading.shrink {
+    // What was saved before is gone on with.
+    let saver = folder.as_deref().map(|folder| Saver::create(folder, token.is_some())).transpose()?;
+    let mut loader = match args.loading.shrink {
         true => shrinking(device, source, options)?,
         false => device.loader(Arc::clone(source), options)?,
     };
     has_batches(&loader)?;
-    Ok(Feed { loader, saver })
+    if let Some(token) = &token {
+        // Said before anything is loaded.
+        drop(loader.resume(token)?);
+        let (epoch, epochs) = (token.epoch(), args.loading.epochs);
+        ensure!(
+            epoch < epochs.into(),
+            "--resume: nothing is left: {epoch} epochs were delivered, and --epochs is {epochs}"
+        );
+    }
+    Ok(Feed { loader, saver, token })
 }
 
 /// Opens a loader in as much memory as there is, and says what it has to do without.
@@ -100,8 +117,9 @@ fn has_batches(loader: &AnyLoader) -> Result<()> {
     if loader.batches_per_epoch() > 0 {
         return Ok(());
     }
-    let (samples, options) = (loader.source().len(), loader.options());
-    let LoaderOptions { batch_size, rank, world, .. } = *options;
+    let options = loader.options();
+    let &LoaderOptions { batch_size, rank, world, ref subset, .. } = options;
+    let samples = subset.as_ref().map_or_else(|| loader.source().len(), Subset::len);
     match (options.last_batch, world) {
         (LastBatch::Drop, 1) => {
             bail!("{samples} samples do not fill a batch of {batch_size}, and --drop-last leaves them out")

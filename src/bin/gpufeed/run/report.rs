@@ -2,7 +2,7 @@
 
 use comfy_table::CellAlignment;
 use gpufeed::backend::{Footprint, MemoryUse};
-use gpufeed::loader::Percentiles;
+use gpufeed::loader::{BadSampleReport, Percentiles};
 use gpufeed::{AdapterInfo, AnyLoader, LoaderOptions, LoaderStats, SampleLayout, Strategy};
 use serde::Serialize;
 
@@ -45,6 +45,8 @@ pub struct Report {
     /// Bytes held at the end; null if the loader has stopped.
     memory: Option<MemoryUse>,
     saved: bool,
+    /// Samples that were left out or replaced.
+    bad_samples: BadSampleReport,
     pub(super) interrupted: bool,
     pub(super) error: Option<String>,
     #[serde(skip)]
@@ -116,6 +118,7 @@ impl Report {
             footprint: loader.footprint(),
             memory: loader.memory(),
             saved: args.save.is_some(),
+            bad_samples: loader.bad_samples(),
             interrupted: ending.interrupted,
             error: ending.error.as_ref().map(ToString::to_string),
             noun: noun(loader.source().layout()),
@@ -175,6 +178,12 @@ impl Report {
                 "build",
                 "debug build: the CPU's part is several times slower than in a release build".to_owned(),
             ));
+        }
+        if let Some(first) = self.bad_samples.listed.first() {
+            let BadSampleReport { skipped, substituted, .. } = self.bad_samples;
+            let counts =
+                format!("{skipped} left out, {substituted} replaced; the first is {}: {}", first.index, first.cause);
+            rows.push(("bad samples", counts));
         }
         if self.saved {
             rows.push(("saving", "the times include reading back and saving".to_owned()));

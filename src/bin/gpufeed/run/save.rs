@@ -8,31 +8,31 @@ use gpufeed::AnyBatch;
 use gpufeed::preprocess::DType;
 use gpufeed::source::{NpyType, write_npy};
 
-/// A folder that batches are saved to, numbered as they come.
+/// A folder that batches are saved to, numbered through all epochs.
 pub struct Saver {
     folder: PathBuf,
-    next: u64,
 }
 
 impl Saver {
-    /// Makes the folder where it is not there. One with batches in it is refused: old and new ones would be mixed.
-    pub fn create(folder: &Path) -> Result<Self> {
+    /// Makes the folder where it is not there. One with batches in it is refused, unless they are `gone_on` with: old and new ones
+    /// would be mixed.
+    pub fn create(folder: &Path, gone_on: bool) -> Result<Self> {
         fs::create_dir_all(folder).with_context(|| format!("{}: cannot be created", folder.display()))?;
         for entry in fs::read_dir(folder).with_context(|| format!("{}: cannot be listed", folder.display()))? {
             let name = entry?.file_name();
             let name = name.to_string_lossy();
             ensure!(
-                !(name.starts_with("batch-") && name.ends_with(".npy")),
+                gone_on || !(name.starts_with("batch-") && name.ends_with(".npy")),
                 "{}: holds saved batches already ({name}); choose another folder",
                 folder.display()
             );
         }
-        Ok(Self { folder: folder.to_owned(), next: 0 })
+        Ok(Self { folder: folder.to_owned() })
     }
 
-    /// Reads a batch back from the device and saves it.
-    pub fn save(&mut self, batch: &AnyBatch) -> Result<()> {
-        let stem = format!("batch-{:06}", self.next);
+    /// Reads a batch back from the device and saves it. An epoch has `batches`.
+    pub fn save(&self, batch: &AnyBatch, batches: u64) -> Result<()> {
+        let stem = format!("batch-{:06}", batch.epoch() * batches + batch.number());
         let mut elements = batch.read().with_context(|| format!("{stem} cannot be read back"))?;
         if cfg!(target_endian = "big") {
             elements.chunks_exact_mut(batch.dtype().size()).for_each(<[u8]>::reverse);
@@ -43,7 +43,6 @@ impl Saver {
         if let Some(labels) = batch.labels() {
             self.write_i64(&format!("{stem}.labels.npy"), labels.iter().copied())?;
         }
-        self.next += 1;
         Ok(())
     }
 
