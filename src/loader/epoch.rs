@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::batch::Batch;
+use super::cancel::Canceller;
 use super::pump::{Delivered, Delivery, ToPump};
 use super::resume::{ResumeError, ResumeToken};
 use super::{Loader, patience};
@@ -66,6 +67,12 @@ impl<'a, B: Backend> Epoch<'a, B> {
         }
         let batches = self.loader.batches_per_epoch();
         Ok(ResumeToken::new(&**source, options, self.epoch, self.at, batches))
+    }
+
+    /// What ends the loader's waits, from another thread.
+    #[must_use]
+    pub fn canceller(&self) -> Canceller {
+        self.loader.canceller()
     }
 
     /// The next batch, as [`Iterator::next`], if it comes within this time.

@@ -1,6 +1,7 @@
 //! Pushed feeding: an application's own frames and requests, on the same slots, strategies and kernels.
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use super::batch::Batch;
 use super::options::{LoaderOptions, check_counts};
@@ -10,6 +11,9 @@ use crate::error::{DeviceError, OpenError, Unsupported};
 use crate::layout::{BatchLayout, SampleLayout};
 use crate::preprocess::Preprocess;
 use crate::staging::{Fill, Finish};
+
+/// How often a wait that may end in time looks for a free slot.
+const NAP: Duration = Duration::from_micros(50);
 
 /// Options of a [`Feeder`].
 ///
@@ -74,6 +78,9 @@ pub enum FeedError {
         /// How many outputs there are.
         outputs: usize,
     },
+    /// No slot got free within the time that the caller gave.
+    #[error("no slot was free within {0:?}")]
+    TimedOut(Duration),
     /// The device failed.
     #[error(transparent)]
     Device(#[from] DeviceError),
@@ -178,6 +185,30 @@ impl<B: Backend> Feeder<B> {
             }
         };
         self.send(frames, fill, output)
+    }
+
+    /// As [`feed`](Self::feed), if a slot gets free within this time. It looks once in a while, so that `feed` learns of it sooner.
+    ///
+    /// # Errors
+    /// [`FeedError`]; nothing was sent.
+    pub fn feed_timeout(&mut self, frames: &[&[u8]], timeout: Duration) -> Result<Batch<B>, FeedError> {
+        self.check(frames)?;
+        let start = Instant::now();
+        loop {
+            let output = self.take_output()?;
+            match self.begin() {
+                Ok(Some(fill)) => return self.send(frames, fill, output),
+                Ok(None) => self.outputs.put(output),
+                Err(error) => {
+                    self.outputs.put(output);
+                    return Err(error.into());
+                }
+            }
+            if start.elapsed() >= timeout {
+                return Err(FeedError::TimedOut(timeout));
+            }
+            std::thread::sleep(NAP);
+        }
     }
 
     /// As [`feed`](Self::feed), and gives the thread back while no slot is free. Once submitted the batch is returned at once; await its

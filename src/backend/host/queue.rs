@@ -12,6 +12,9 @@ use crate::error::DeviceError;
 use crate::layout::BatchLayout;
 use crate::staging::HostMemory;
 
+/// The longest that a wait does not look.
+const NAP: Duration = Duration::from_millis(1);
+
 /// A slot that the device has yet to read, and may not before `due`.
 #[derive(Debug)]
 pub(super) struct Submission {
@@ -52,32 +55,29 @@ impl Queue {
     /// # Errors
     /// [`DeviceError::Lost`]; then nothing is waiting any more.
     pub(super) fn run(&self, wait: Wait) -> Result<(), DeviceError> {
-        let mut state = self.lock();
-        if let Err(error) = self.faults.check() {
-            while let Some(submission) = state.waiting.pop_front() {
-                submission.tensor.fail(error.clone());
-                state.finished.push((submission.id, submission.slot, submission.memory));
-            }
-            return Err(error);
-        }
-        let mut must_wait = match wait {
-            Wait::Poll => 0,
-            Wait::One => usize::from(state.finished.is_empty()),
-            Wait::All => state.waiting.len(),
-        };
-        while let Some(submission) = state.waiting.pop_front() {
-            let left = submission.due.saturating_duration_since(Instant::now());
-            if left > Duration::ZERO {
-                if must_wait == 0 {
-                    state.waiting.push_front(submission);
-                    break;
+        loop {
+            let mut state = self.lock();
+            if let Err(error) = self.faults.check() {
+                while let Some(submission) = state.waiting.pop_front() {
+                    submission.tensor.fail(error.clone());
+                    state.finished.push((submission.id, submission.slot, submission.memory));
                 }
-                std::thread::sleep(left);
+                return Err(error);
             }
-            must_wait = must_wait.saturating_sub(1);
-            self.execute(&mut state, submission);
+            let now = Instant::now();
+            while state.waiting.front().is_some_and(|first| first.due <= now)
+                && let Some(submission) = state.waiting.pop_front()
+            {
+                self.execute(&mut state, submission);
+            }
+            let Some(due) = state.waiting.front().map(|first| first.due) else { return Ok(()) };
+            if wait == Wait::Poll || (wait == Wait::One && !state.finished.is_empty()) {
+                return Ok(());
+            }
+            // Others look and submit meanwhile, and the device may be lost.
+            drop(state);
+            std::thread::sleep(due.saturating_duration_since(now).min(NAP));
         }
-        Ok(())
     }
 
     /// Hands over what has finished since the last call.
