@@ -54,9 +54,10 @@
 //! 3. **Staging is write-only in the type.** Reading write-combined memory is a hundred times slower than writing it.
 //! 4. **Submitting consumes; the device gives back**, on every path: success, error, early drop, panic.
 //! 5. **The consumer never waits on the CPU for the GPU** unless it asks to.
-//! 6. **Same batches everywhere.** Seed and epoch fix indices and bytes for any worker count, depth, strategy and backend; the
-//!    permutation is computed, not stored.
-//! 7. **Errors keep their cause**, with sample index and stage; a worker's panic is an error; nothing ends an epoch in silence.
+//! 6. **Same batches everywhere.** Seed, epoch, rank and world fix indices and bytes for any worker count, depth, strategy and backend;
+//!    the permutation is computed, not stored, so that resuming costs nothing.
+//! 7. **Errors keep their cause**, with sample index and stage; a worker's panic is an error; nothing ends an epoch in silence; every
+//!    wait can be ended.
 //! 8. **No silent fallback.** What was asked for runs, or [`Unsupported`] says why.
 //! 9. **A number is shown only for verified bytes.**
 //!

@@ -8,6 +8,22 @@
 //! ```
 //!
 //! Two pools bound everything: `slots` what is being filled and copied, `outputs` what is ready, on its way or held by the user.
+//!
+//! # What can be relied on
+//!
+//! - **The same batches everywhere.** Source, [`subset`](LoaderOptions::subset), `seed`, epoch, `rank` and `world` fix which samples are in
+//!   which batch, whatever the number of workers, slots and outputs, the strategy and the backend. The [`Permutation`] is computed, so that
+//!   a shuffle of 2^40 samples takes no memory. [`fingerprints`](LoaderOptions::fingerprints), computed by the device over the bytes that
+//!   it got, prove it.
+//! - **Going on.** [`Epoch::resume_token`] is a place in that order, of constant size. [`Loader::resume`] goes on there, on another device as
+//!   well, and refuses, by name, what would give other batches.
+//! - **Samples that cannot be read** fail their batch, are left out of it, or are replaced, as [`BadSamples`] says: counted, listed by
+//!   [`Loader::bad_samples`], and within a limit. No other batch changes.
+//! - **Nobody gets stuck.** Every wait of the user ends: by [`Canceller`] from another thread, by [`Epoch::next_timeout`],
+//!   [`Batch::wait_timeout`] and [`Feeder::feed_timeout`] in time, by dropping what is awaited, and where nothing moves at all by
+//!   [`LoadError::Stalled`], which tells who waits for what. Dropping a loader takes no longer than its
+//!   [`shutdown_timeout`](LoaderOptions::shutdown_timeout) and a second: a worker that does not come back from the source is left
+//!   behind then with its slot, and so is a pump that does not come back from the device; the log says so.
 
 mod activity;
 mod assembly;
