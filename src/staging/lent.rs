@@ -8,7 +8,8 @@ use std::ops::Deref;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-use super::fill::{Cancelled, Fill, FillState, Filled};
+use super::countdown::FillState;
+use super::fill::{Cancelled, Fill, Filled};
 use crate::error::DeviceError;
 
 /// Memory that a slot can be made of: host memory, or a mapped device buffer.
