@@ -25,8 +25,9 @@ struct State {
     /// Words, so that floats are aligned.
     words: Vec<u32>,
     fingerprints: Option<Vec<Fingerprint>>,
-    /// Whether a submission is on its way, and the error it ended with.
-    pending: bool,
+    /// The submissions on their way, and the error that the last one ended with. There may be several: a batch that is dropped
+    /// unread gives its tensor to a later one.
+    pending: usize,
     error: Option<DeviceError>,
 }
 
@@ -35,7 +36,7 @@ impl HostTensor {
         let state = State {
             words: vec![0; bytes.div_ceil(4)],
             fingerprints: fingerprints.then(Vec::new),
-            pending: false,
+            pending: 0,
             error: None,
         };
         Self { shared: Arc::new(Shared { state: Mutex::new(state), queue }) }
@@ -53,7 +54,7 @@ impl HostTensor {
     /// Marks the tensor as on its way.
     pub(super) fn expect(&self) {
         let mut state = self.lock();
-        state.pending = true;
+        state.pending += 1;
         state.error = None;
     }
 
@@ -65,14 +66,14 @@ impl HostTensor {
             fingerprints.clear();
             fingerprints.extend(samples.chunks_exact(sample_bytes).map(fingerprint));
         }
-        state.pending = false;
+        state.pending -= 1;
         state.error = None;
     }
 
     /// Gives up writing the tensor.
     pub(super) fn fail(&self, error: DeviceError) {
         let mut state = self.lock();
-        state.pending = false;
+        state.pending -= 1;
         state.error = Some(error);
     }
 
@@ -82,7 +83,7 @@ impl HostTensor {
 
     fn written(&self) -> Result<MutexGuard<'_, State>, DeviceError> {
         let mut state = self.lock();
-        while state.pending {
+        while state.pending > 0 {
             drop(state);
             // Lost or not, nothing is waiting afterwards; another thread may be at this tensor.
             let _ = self.shared.queue.run(Wait::All);
