@@ -43,6 +43,16 @@ impl FillState {
         self.open.fetch_sub(1, Ordering::Release) == 2
     }
 
+    /// Forgets that a region was not complete, if the fill is the only writer left. False if regions are open.
+    pub(super) fn restart(&self) -> bool {
+        // Acquire: the regions' stores happen before those that replace them.
+        let alone = self.open.load(Ordering::Acquire) == 1;
+        if alone {
+            self.dropped.store(false, Ordering::Relaxed);
+        }
+        alone
+    }
+
     /// Ends the fill if it is the only writer left: whether every region was complete. `None` if regions are open.
     pub(super) fn finish(&self) -> Option<bool> {
         // Acquire: what the regions' owners wrote happens before the slot is sent.

@@ -77,15 +77,11 @@ impl Fill {
 
     /// Forgets what was filled, so that the whole slot can be cut again. False if a region is still being written.
     pub fn restart(&mut self) -> bool {
-        match &self.state {
-            // Acquire: the regions' stores happen before those that replace them.
-            Some(state) if state.open.load(Ordering::Acquire) == 1 => {
-                state.dropped.store(false, Ordering::Relaxed);
-                self.cut = 0;
-                true
-            }
-            _ => false,
+        let restarted = self.state.as_ref().is_some_and(|state| state.restart());
+        if restarted {
+            self.cut = 0;
         }
+        restarted
     }
 
     /// Ends the fill if all its regions have ended.

@@ -29,6 +29,11 @@ fn a_slot_is_claimed_again_only_after_its_last_writer() {
 }
 
 #[test]
+fn a_fill_is_begun_again_only_after_its_last_region() {
+    right::a_restarted_fill_follows_its_first_regions(THOROUGH);
+}
+
+#[test]
 fn memory_is_let_go_only_after_its_last_writer() {
     right::the_owner_frees_after_the_last_writer(THOROUGH);
 }
@@ -57,9 +62,11 @@ macro_rules! fails {
 fails! {
     finishing_needs_acquire: without_acquire::finish_sees_every_region;
     claiming_needs_acquire: without_acquire::a_second_fill_follows_the_first;
+    restarting_needs_acquire: without_acquire::a_restarted_fill_follows_its_first_regions;
     freeing_needs_acquire: without_acquire::the_owner_frees_after_the_last_writer;
     finishing_needs_the_writers_release: without_release::finish_sees_every_region;
     claiming_needs_the_writers_release: without_release::a_second_fill_follows_the_first;
+    restarting_needs_the_writers_release: without_release::a_restarted_fill_follows_its_first_regions;
     freeing_needs_release: without_release::the_owner_frees_after_the_last_writer;
     channels_do_not_order_all_writers: without_release::two_fills_by_channels;
 }

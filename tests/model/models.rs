@@ -124,6 +124,22 @@ pub fn a_second_fill_follows_the_first(preemptions: usize) {
     });
 }
 
+/// A fill that is begun again, as where samples were left out: the same memory is written by other workers.
+pub fn a_restarted_fill_follows_its_first_regions(preemptions: usize) {
+    check(preemptions, || {
+        let slot = Slot::begun(1);
+        let first = worker(&slot, 0, false);
+        while !slot.state.restart() {
+            thread::yield_now();
+        }
+        slot.state.enter();
+        let second = worker(&slot, 0, true);
+        assert!(slot.finish(), "what was abandoned before does not show");
+        slot.read(1);
+        assert!(first.join().is_ok() && second.join().is_ok());
+    });
+}
+
 /// The pump finishes the slot, and a third thread that finds it closed frees its memory.
 pub fn the_owner_frees_after_the_last_writer(preemptions: usize) {
     check(preemptions, || {

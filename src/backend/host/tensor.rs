@@ -102,12 +102,12 @@ impl Tensor for HostTensor {
     }
 
     fn is_written(&self) -> Result<bool, DeviceError> {
-        if self.lock().pending {
+        if self.lock().pending > 0 {
             // Lost or not, the tensor tells.
             let _ = self.shared.queue.run(Wait::Poll);
         }
         let state = self.lock();
-        state.error.clone().map_or(Ok(!state.pending), Err)
+        state.error.clone().map_or(Ok(state.pending == 0), Err)
     }
 
     fn read(&self, desc: &TensorDesc) -> Result<Vec<u8>, DeviceError> {
