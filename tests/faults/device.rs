@@ -3,7 +3,7 @@
 use gpufeed::backend::host::{Faults, HostBackend};
 use gpufeed::{Backend, Strategy};
 
-use super::plan::{Loss, Plan};
+use super::plan::{Plan, When};
 
 /// A device that can be lost.
 pub trait FaultyDevice: Backend {
@@ -26,7 +26,7 @@ impl FaultyDevice for HostBackend {
 /// The host, with the plan's faults.
 pub fn host(plan: &Plan) -> HostBackend {
     let lose_at_submission = match plan.loss {
-        Some(Loss::AtSubmission(number)) => Some(number),
+        Some(When::AtSubmission(number)) => Some(number),
         _ => None,
     };
     let faults = Faults { delay: plan.delay, refuse_submission: plan.refuse, lose_at_submission, ..Faults::default() };

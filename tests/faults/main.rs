@@ -7,6 +7,7 @@
 #[path = "../support/counting.rs"]
 mod counting;
 mod device;
+mod pass;
 mod plan;
 #[path = "../support/process.rs"]
 mod process;
@@ -56,46 +57,52 @@ fn quiet() {
     }));
 }
 
-/// Runs a seed on its own thread and waits until nothing of it is left.
-fn one<B: FaultyDevice>(plan: &Plan, backend: B) {
-    let watch = Watch::new();
-    let thread = {
-        let (plan, watch) = (plan.clone(), watch.clone());
-        std::thread::Builder::new().name("fault-run".into()).spawn(move || run::run(&plan, &backend, &watch))
+/// Runs a plan on its own thread and waits until nothing of it is left; `bytes` are live when it is.
+fn one<B: FaultyDevice>(plan: Plan, backend: B, bytes: Option<i64>) {
+    let (watch, seed, shown) = (Watch::new(), plan.seed, format!("{plan:#?}"));
+    let run = {
+        let watch = watch.clone();
+        move || run::run(&plan, &backend, &watch)
     };
-    let ended = watch.wait(thread.expect("a thread"));
-    ended.and_then(|()| threads_end()).unwrap_or_else(|what| {
-        panic!("seed {}: {what}\nrun it alone with GPUFEED_FAULT_SEED={}\n{plan:#?}", plan.seed, plan.seed);
-    });
+    let thread = std::thread::Builder::new().name("fault-run".into()).spawn(run).expect("a thread");
+    let ended = watch.wait(thread);
+    drop(watch);
+    if let Err(what) = ended.and_then(|()| gone(bytes.map(|bytes| bytes + shown.capacity() as i64))) {
+        panic!("seed {seed}: {what}\nrun it alone with GPUFEED_FAULT_SEED={seed}\n{shown}");
+    }
 }
 
-/// Waits for the loader's threads that nobody joins: the one that waits for asynchronous callers.
-fn threads_end() -> Result<(), String> {
+/// Waits for what nobody joins: the thread that waits for asynchronous callers, and what ended threads take along.
+fn gone(bytes: Option<i64>) -> Result<(), String> {
     let deadline = Instant::now() + Duration::from_secs(2);
-    while process::own_threads() > 0 {
+    loop {
+        let threads = process::own_threads();
+        let leaked = bytes.map_or(0, |bytes| counting::live() - bytes);
+        if threads == 0 && leaked == 0 {
+            return Ok(());
+        }
         if Instant::now() > deadline {
-            return Err(format!("threads are left:\n    {}", process::threads().join("\n    ")));
+            let threads = process::threads().join("\n    ");
+            return Err(format!("{leaked} bytes are left; threads:\n    {threads}"));
         }
         std::thread::sleep(Duration::from_micros(200));
     }
-    Ok(())
 }
 
 #[test]
 fn a_thousand_runs_on_the_host_end_leak_nothing_and_tell_every_cause() {
     let _turn = alone();
     quiet();
-    let plans = |seed| Plan::new(seed, &[Strategy::Memcpy]);
-    // What is made once and kept: the standard library's own.
-    (0..20).for_each(|seed| one(&plans(u64::MAX - seed), device::host(&plans(u64::MAX - seed))));
-    for seed in seeds(1000) {
-        let before = counting::live();
-        let plan = plans(seed);
-        one(&plan, device::host(&plan));
-        drop(plan);
-        let leaked = counting::live() - before;
-        if leaked != 0 {
-            eprintln!("seed {seed}: {leaked} bytes are left");
-        }
+    let run = |seed, bytes| {
+        let plan = Plan::new(seed, &[Strategy::Memcpy]);
+        let backend = device::host(&plan);
+        one(plan, backend, bytes);
+    };
+    let seeds = seeds(1000);
+    // What is made once and kept is the standard library's own.
+    (0..50).for_each(|seed| run(u64::MAX - seed, None));
+    let bytes = counting::live();
+    for seed in seeds {
+        run(seed, Some(bytes));
     }
 }

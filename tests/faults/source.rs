@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use gpufeed::{SampleLayout, SampleWriter, Source, SourceError};
 
-use super::plan::{Loss, Plan, SampleFault};
+use super::plan::{Plan, SampleFault};
 
 /// What every injected error and panic begins with.
 pub const INJECTED: &str = "injected at sample";
@@ -24,16 +24,21 @@ pub fn label(index: u64) -> i64 {
     index as i64 * 3 - 7
 }
 
+/// Something that happens at a read.
+pub type Event = (u64, Box<dyn Fn() + Send + Sync>);
+
 pub struct FaultySource {
     plan: Plan,
     reads: AtomicU64,
-    lose: Box<dyn Fn() + Send + Sync>,
+    /// How often each sample was read.
+    each: Vec<AtomicU64>,
+    events: Vec<Event>,
 }
 
 impl FaultySource {
-    /// A source that calls `lose` at the read at which the device is to be lost.
-    pub fn new(plan: &Plan, lose: impl Fn() + Send + Sync + 'static) -> Self {
-        Self { plan: plan.clone(), reads: AtomicU64::new(0), lose: Box::new(lose) }
+    pub fn new(plan: &Plan, events: Vec<Event>) -> Self {
+        let each = (0..plan.samples).map(|_| AtomicU64::new(0)).collect();
+        Self { plan: plan.clone(), reads: AtomicU64::new(0), each, events }
     }
 }
 
@@ -48,13 +53,13 @@ impl Source for FaultySource {
 
     fn read(&self, index: u64, out: &mut SampleWriter<'_>) -> Result<(), SourceError> {
         let read = self.reads.fetch_add(1, Ordering::Relaxed);
-        if self.plan.loss == Some(Loss::AtRead(read)) {
-            (self.lose)();
-        }
+        self.events.iter().filter(|(at, _)| *at == read).for_each(|(_, happen)| happen());
+        let times = self.each[index as usize].fetch_add(1, Ordering::Relaxed);
         let bytes = sample(&self.plan, index);
         let whole = bytes.len();
         match self.plan.faults.get(&index) {
             Some(SampleFault::Error) => return Err(format!("{INJECTED} {index}").into()),
+            Some(SampleFault::Flaky) if times % 2 == 0 => return Err(format!("{INJECTED} {index}").into()),
             Some(SampleFault::Panic) => {
                 // Not before something is written.
                 out.write(&bytes[..whole / 2])?;
@@ -62,7 +67,7 @@ impl Source for FaultySource {
             }
             Some(&SampleFault::Short(missing)) => return Ok(out.write(&bytes[..whole - missing])?),
             Some(&SampleFault::Slow(time)) => std::thread::sleep(time),
-            None => {}
+            Some(SampleFault::Flaky) | None => {}
         }
         Ok(out.write(&bytes)?)
     }

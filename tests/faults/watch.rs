@@ -25,9 +25,12 @@ impl Watch {
         Self(Arc::new(Mutex::new(Step { what: "starting", number: 0, since: Instant::now() })))
     }
 
-    /// The run begins this step.
+    /// The run begins this step, or is still at it.
     pub fn at(&self, what: &'static str, number: u64) {
-        *self.step() = Step { what, number, since: Instant::now() };
+        let mut step = self.step();
+        if (step.what, step.number) != (what, number) {
+            *step = Step { what, number, since: Instant::now() };
+        }
     }
 
     /// Waits for the run's thread.

@@ -1,66 +1,56 @@
-//! Whether what a loader delivers is right: each batch, and each error.
+//! Whether what a loader delivers is right: each batch's bytes, and each error's cause.
+
+use std::time::Duration;
 
 use gpufeed::backend::Tensor;
-use gpufeed::loader::{Order, Sampler};
+use gpufeed::loader::BadSampleReport;
 use gpufeed::preprocess::{TensorDesc, batch_fingerprint, expected, fingerprint};
-use gpufeed::{Backend, Batch, DeviceError, LoadError, Preprocess};
+use gpufeed::{BadSamples, Backend, Batch, DeviceError, LoadError, Preprocess};
 
+use super::device::FaultyDevice;
+use super::pass::Pass;
 use super::plan::{Plan, SampleFault};
-use super::source::{INJECTED, label, sample};
-
-/// What the loader may still deliver of an epoch.
-pub struct Pass {
-    pub sampler: Sampler,
-    /// The batch that comes next.
-    pub next: u64,
-    /// Set by the loss of the device.
-    pub over: bool,
-}
+use super::source::{INJECTED, sample};
 
 /// What has happened so far in a run.
 pub struct Witness<'p> {
     pub plan: &'p Plan,
-    /// The device may be lost from here on, and was seen to be.
-    pub lost: bool,
-    refused: u64,
+    /// The device was lost, or the loader cancelled: later epochs say so again.
+    pub dead: bool,
+    refused: bool,
+    /// Samples that were seen to be left out or replaced: epoch, batch, index.
+    spoiled: Vec<(u64, u64, u64)>,
 }
 
 impl<'p> Witness<'p> {
     pub fn new(plan: &'p Plan) -> Self {
-        Self { plan, lost: false, refused: 0 }
+        Self { plan, dead: false, refused: false, spoiled: Vec::new() }
     }
 
-    pub fn pass(&self, epoch: u64) -> Pass {
-        let order = Order::new(self.plan.samples, &self.plan.options);
-        Pass { sampler: Sampler::new(order, epoch), next: 0, over: false }
+    /// A batch came.
+    pub fn batch<B: FaultyDevice>(&mut self, pass: &mut Pass<'_>, batch: &Batch<B>) {
+        assert!(!self.dead, "a batch after the end");
+        pass.answered(batch.number());
+        pass.check(batch);
+        if self.plan.options.bad_samples != BadSamples::Fail {
+            let gone = pass.asked(batch.number()).into_iter().filter(|index| !batch.indices().contains(index));
+            self.spoiled.extend(gone.map(|index| (batch.epoch(), batch.number(), index)));
+        }
     }
 
-    /// A batch came: its place, its samples and its labels are right, and none of them should have failed.
-    pub fn batch<B: Backend>(&self, pass: &mut Pass, batch: &Batch<B>) {
-        assert!(!self.lost, "a batch after the loss");
-        assert_eq!(batch.number(), pass.next, "batches come in order");
-        let indices: Vec<u64> = pass.sampler.batch(pass.next).collect();
-        assert_eq!(batch.indices(), indices, "batch {}", pass.next);
-        let faulty = indices.iter().find(|index| self.fault(**index).is_some());
-        assert_eq!(faulty, None, "sample {faulty:?} of batch {} cannot have arrived", pass.next);
-        let labels: Vec<i64> = indices.iter().map(|&index| label(index)).collect();
-        assert_eq!(batch.labels(), Some(labels.as_slice()));
-        pass.next += 1;
-    }
-
-    /// The bytes of a batch, by whatever way its loader has; false if the device was lost instead.
-    pub fn bytes<B: Backend>(&self, batch: &Batch<B>) -> bool {
+    /// The bytes of a batch, by whatever way its loader has.
+    pub fn bytes<B: Backend>(&self, batch: &Batch<B>) {
         if self.plan.options.fingerprints {
             let samples = batch.indices().iter().map(|&index| fingerprint(&sample(self.plan, index)));
             let right = batch_fingerprint(batch.indices(), &samples.collect::<Vec<_>>());
-            let Some(got) = self.unless_lost(batch.fingerprint()) else { return false };
-            assert_eq!(got, Some(right), "the fingerprint of batch {}", batch.number());
+            match self.unless_lost(batch.fingerprint()) {
+                Some(got) => assert_eq!(got, Some(right), "the fingerprint of batch {}", batch.number()),
+                None => return,
+            }
         }
-        let (indices, desc) = (batch.indices().to_vec(), batch.desc());
-        self.unless_lost(batch.read()).is_some_and(|bytes| {
-            self.same(&indices, &desc, &bytes);
-            true
-        })
+        if let Some(bytes) = self.unless_lost(batch.read()) {
+            self.same(batch.indices(), &batch.desc(), &bytes);
+        }
     }
 
     /// The bytes of a tensor that was taken out of its loader.
@@ -85,11 +75,11 @@ impl<'p> Witness<'p> {
         }
     }
 
-    /// An error came in place of a batch, or of the rest of the epoch: it is one that was injected, with its cause.
-    pub fn error(&mut self, pass: &mut Pass, error: LoadError) {
+    /// An error came in place of a batch, of the rest of the epoch, or of nothing: it is one that was injected, with its cause.
+    pub fn error(&mut self, pass: &mut Pass<'_>, error: LoadError) {
         match error {
             LoadError::Sample { index, batch, source } => {
-                self.of_a_sample(pass, batch, index, |fault| fault == SampleFault::Error);
+                self.of_a_sample(pass, batch, index, |f| matches!(f, SampleFault::Error | SampleFault::Flaky));
                 assert_eq!(source.to_string(), format!("{INJECTED} {index}"));
             }
             LoadError::Panic { index, batch, message } => {
@@ -100,31 +90,53 @@ impl<'p> Witness<'p> {
                 assert_eq!(expected, self.plan.layout.byte_len());
                 self.of_a_sample(pass, batch, index, |fault| fault == SampleFault::Short(expected - written));
             }
-            LoadError::Device { source: DeviceError::Lost { .. }, .. } => {
-                assert!(self.plan.loss.is_some(), "nobody lost the device");
-                (self.lost, pass.over) = (true, true);
+            LoadError::TooManyBadSamples { index, batch, bad, seen, .. } => {
+                assert!(bad <= seen && self.plan.options.bad_samples != BadSamples::Fail, "{bad} of {seen}");
+                self.of_a_sample(pass, batch, index, |_| true);
+                pass.over = true;
             }
             LoadError::Device { source: DeviceError::Refused { message }, batch, .. } => {
-                assert!(self.plan.refuse.is_some() && self.refused == 0, "{message}");
-                assert_eq!((batch, message.as_str()), (pass.next, "told to refuse"));
-                self.refused += 1;
-                pass.next += 1;
+                assert!(self.plan.refuse.is_some() && !self.refused, "{message}");
+                assert_eq!(message, "told to refuse");
+                self.refused = true;
+                pass.answered(batch);
+            }
+            LoadError::Device { source: DeviceError::Lost { .. }, .. } => {
+                assert!(self.plan.loss.is_some(), "nobody lost the device");
+                (self.dead, pass.over) = (true, true);
+            }
+            LoadError::Cancelled => {
+                assert!(self.plan.cancel.is_some(), "nobody cancelled the loader");
+                (self.dead, pass.over) = (true, true);
+            }
+            // A busy machine may stand still for a millisecond.
+            LoadError::Stalled(stall) => {
+                assert!(self.plan.options.stall_timeout.is_some_and(|time| time < Duration::from_secs(1)), "{stall}");
             }
             other => panic!("another error: {other}"),
         }
     }
 
-    fn of_a_sample(&self, pass: &mut Pass, batch: u64, index: u64, is_it: impl Fn(SampleFault) -> bool) {
-        assert!(!self.lost, "a sample's error after the loss");
-        assert_eq!(batch, pass.next, "errors take their batch's place");
-        assert!(pass.sampler.batch(batch).any(|own| own == index), "sample {index} is not of batch {batch}");
-        assert!(self.fault(index).is_some_and(is_it), "sample {index} has {:?}", self.fault(index));
-        pass.next += 1;
+    fn of_a_sample(&self, pass: &mut Pass<'_>, batch: u64, index: u64, is_it: impl Fn(SampleFault) -> bool) {
+        assert!(!self.dead, "a sample's error after the end");
+        pass.answered(batch);
+        assert!(pass.asked(batch).contains(&index), "sample {index} is not of batch {batch}");
+        assert!(self.plan.may_fail(index) && is_it(self.plan.faults[&index]), "sample {index} of batch {batch}");
     }
 
-    /// What of a sample's faults keeps it from arriving.
-    fn fault(&self, index: u64) -> Option<SampleFault> {
-        self.plan.faults.get(&index).copied().filter(|fault| !matches!(fault, SampleFault::Slow(_)))
+    /// What was left out or replaced is listed, and what is listed could not be read.
+    pub fn report(&self, report: &BadSampleReport) {
+        assert_eq!(report.skipped + report.substituted, report.listed.len() as u64, "so few are all listed");
+        for bad in &report.listed {
+            assert!(self.plan.may_fail(bad.index), "{bad:?}");
+            let told = bad.cause.contains(&format!("{INJECTED} {}", bad.index)) || bad.cause.contains("bytes");
+            assert!(told, "{bad:?} has another cause");
+            assert!(bad.substitute.is_none_or(|other| !self.plan.must_fail(other)), "{bad:?} is bad again");
+        }
+        for &(epoch, batch, index) in &self.spoiled {
+            let listed = report.listed.iter().any(|bad| (bad.epoch, bad.batch, bad.index) == (epoch, batch, index));
+            assert!(listed, "sample {index} of batch {batch} of epoch {epoch} went in silence");
+        }
     }
 
     /// The result, unless the device was lost, as was planned.
