@@ -28,6 +28,8 @@ pub(super) struct OutputPool<T> {
     leased: AtomicUsize,
     size: AtomicUsize,
     hungry: AtomicBool,
+    /// Set once the device is lost: no tensor is waited for then, and every epoch is told of the loss.
+    lost: AtomicBool,
     closed: AtomicBool,
     /// None for a feeder, which has no pump.
     pump: Option<flume::Sender<ToPump>>,
@@ -41,6 +43,7 @@ impl<T> OutputPool<T> {
             free: Mutex::new(free),
             leased: AtomicUsize::new(0),
             hungry: AtomicBool::new(false),
+            lost: AtomicBool::new(false),
             closed: AtomicBool::new(false),
             pump,
             waiter: Waiter::default(),
@@ -101,9 +104,14 @@ impl<T> OutputPool<T> {
         self.put(output);
     }
 
+    /// The device is lost: what is told instead of the next batch needs no tensor.
+    pub(super) fn lose(&self) {
+        self.lost.store(true, Ordering::Release);
+    }
+
     /// Whether the user holds every tensor, so that none can be on its way.
     pub(super) fn all_leased(&self) -> bool {
-        self.leased.load(Ordering::Acquire) >= self.size()
+        self.leased.load(Ordering::Acquire) >= self.size() && !self.lost.load(Ordering::Acquire)
     }
 
     /// Drops the free tensors, and every other one as it comes back.

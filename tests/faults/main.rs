@@ -106,3 +106,27 @@ fn a_thousand_runs_on_the_host_end_leak_nothing_and_tell_every_cause() {
         run(seed, Some(bytes));
     }
 }
+
+/// The same on a software or real Vulkan device, whose own memory this process does not count.
+#[cfg(feature = "wgpu")]
+#[test]
+fn runs_on_vulkan_end_and_tell_every_cause() {
+    use gpufeed::OpenError;
+    use gpufeed::backend::wgpu::WgpuBackend;
+
+    let _turn = alone();
+    quiet();
+    let shared = match WgpuBackend::open("vulkan:0") {
+        Err(OpenError::NoDevice { .. }) => {
+            return skip::skip("runs_on_vulkan_end_and_tell_every_cause", "no Vulkan device here");
+        }
+        opened => opened.expect("the device is there and opens"),
+    };
+    let strategies = shared.strategies();
+    for seed in seeds(60) {
+        let plan = Plan::new(seed, &strategies);
+        // One that is lost is of no use to the next run.
+        let backend = if plan.loss.is_some() { WgpuBackend::open("vulkan:0").expect("again") } else { shared.clone() };
+        one(plan, backend, None);
+    }
+}

@@ -94,6 +94,7 @@ impl<L: Lane> Pump<L> {
         self.discard();
         self.progress.discarding = false;
         self.progress.lost.get_or_insert(error);
+        self.outputs.lose();
     }
 
     pub(super) fn tell_loss(&mut self) {
