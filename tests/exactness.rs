@@ -68,7 +68,8 @@ fn matrix<B: Backend>(backend: &B, preprocess: &gpufeed::Preprocess) -> usize {
                 LoaderOptions { workers, slots, strategy: Some(strategy), preprocess: preprocess.clone(), ..options() };
             let mut loader = Loader::new(backend, Arc::clone(&source), options).expect("the loader opens");
             let fingerprints = loader.epoch(EPOCH).map(|batch| batch.expect("no error").fingerprint());
-            let got: Vec<u64> = fingerprints.map(|one| one.expect("it can be read").expect("it was asked for")).collect();
+            let got: Vec<u64> =
+                fingerprints.map(|one| one.expect("it can be read").expect("it was asked for")).collect();
             assert_eq!(got, right, "{} {strategy}, {workers} workers, {slots} slots", backend.info().id);
             loaders += 1;
         }

@@ -3,9 +3,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use gpufeed::{
-    BadSamples, LastBatch, LoaderOptions, Normalize, Preprocess, SampleLayout, Strategy, Subset, Tolerance,
-};
+use gpufeed::{BadSamples, LastBatch, LoaderOptions, Normalize, Preprocess, SampleLayout, Strategy, Subset, Tolerance};
 
 use super::random::Random;
 

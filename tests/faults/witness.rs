@@ -5,7 +5,7 @@ use std::time::Duration;
 use gpufeed::backend::Tensor;
 use gpufeed::loader::BadSampleReport;
 use gpufeed::preprocess::{TensorDesc, batch_fingerprint, expected, fingerprint};
-use gpufeed::{BadSamples, Backend, Batch, DeviceError, LoadError, Preprocess};
+use gpufeed::{Backend, BadSamples, Batch, DeviceError, LoadError, Preprocess};
 
 use super::device::FaultyDevice;
 use super::pass::Pass;
