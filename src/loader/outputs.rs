@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::pump::ToPump;
 use super::waiter::Waiter;
+use crate::error::DeviceError;
 
 /// A tensor and the host-side lists that travel with it; all are used again.
 #[derive(Debug)]
@@ -16,8 +17,27 @@ pub(super) struct Output<T> {
 }
 
 impl<T> Output<T> {
-    pub(super) fn new(tensor: T, batch_size: usize) -> Self {
-        Self { tensor, indices: Vec::with_capacity(batch_size), labels: Vec::with_capacity(batch_size) }
+    /// With room for batches of at most `samples` samples.
+    ///
+    /// # Errors
+    /// [`DeviceError::OutOfMemory`].
+    pub(super) fn new(tensor: T, samples: usize) -> Result<Self, DeviceError> {
+        Ok(Self { tensor, indices: reserved(samples)?, labels: reserved(samples)? })
+    }
+}
+
+/// An empty list with room for so many entries.
+///
+/// # Errors
+/// [`DeviceError::OutOfMemory`].
+pub(super) fn reserved<T>(entries: usize) -> Result<Vec<T>, DeviceError> {
+    let mut list = Vec::new();
+    match list.try_reserve_exact(entries) {
+        Ok(()) => Ok(list),
+        Err(_) => {
+            let bytes = (entries as u64).saturating_mul(size_of::<T>() as u64);
+            Err(DeviceError::OutOfMemory { what: "the list of a batch's samples".to_owned(), bytes })
+        }
     }
 }
 
@@ -171,5 +191,18 @@ impl<T> OutputPool<T> {
 
     fn free(&self) -> MutexGuard<'_, Vec<Output<T>>> {
         self.free.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_that_memory_does_not_hold_are_an_error() {
+        for entries in [1 << 46, usize::MAX] {
+            let refused = Output::new((), entries).expect_err("no machine has that");
+            assert!(matches!(refused, DeviceError::OutOfMemory { bytes, .. } if bytes >= 1 << 49), "{refused}");
+        }
     }
 }

@@ -45,7 +45,8 @@ const CHANGES: [Change; 4] = [
 fn tells(error: &LoadError) -> bool {
     let LoadError::Sample { source, .. } = error else { return false };
     let typed = source.downcast_ref::<NpyError>();
-    matches!(typed, Some(NpyError::Changed { .. } | NpyError::Read { .. })) && source.to_string().contains("samples.npy")
+    matches!(typed, Some(NpyError::Changed { .. } | NpyError::Read { .. }))
+        && source.to_string().contains("samples.npy")
 }
 
 /// A loader over a file that changes once everything that was begun is done.
@@ -68,6 +69,7 @@ fn changed<B: Backend>(backend: &B, options: &LoaderOptions, change: fn(&Path)) 
 
 #[test]
 fn a_file_that_changes_while_workers_read_it_is_an_error() {
+    let _turn = crate::alone();
     let options = LoaderOptions { batch_size: 2, slots: 1, outputs: 2, workers: 2, ..LoaderOptions::default() };
     for (what, change) in CHANGES {
         let errors = changed(&HostBackend::new(), &options, change);
@@ -80,6 +82,7 @@ fn a_file_that_changes_while_workers_read_it_is_an_error() {
 #[cfg(feature = "wgpu")]
 #[test]
 fn a_file_that_changes_while_a_device_has_it_mapped_is_an_error() {
+    let _turn = crate::alone();
     use gpufeed::backend::wgpu::WgpuBackend;
     use gpufeed::{OpenError, Strategy};
 
@@ -106,6 +109,7 @@ fn a_file_that_changes_while_a_device_has_it_mapped_is_an_error() {
 /// Labels that were being written are a list of another length, and never more than the header promises.
 #[test]
 fn labels_that_grow_are_refused() {
+    let _turn = crate::alone();
     let (folder, path) = samples();
     let labels = folder.path().join("labels.npy");
     write_npy(&labels, NpyType::U8, &[SAMPLES], &[1; SAMPLES]).expect("written");
@@ -117,6 +121,7 @@ fn labels_that_grow_are_refused() {
 #[cfg(feature = "images")]
 #[test]
 fn an_image_that_vanishes_or_becomes_something_else_is_named_and_the_others_arrive() {
+    let _turn = crate::alone();
     use gpufeed::source::{FolderOptions, FolderSource};
 
     let folder = tempfile::tempdir().expect("a folder");

@@ -38,10 +38,12 @@ fn read(bytes: &[u8], extension: &str) -> bool {
     let source = FolderSource::open(folder.path(), options).expect("one file");
     let mut memory = [0; SIDE * SIDE * 3];
     let read = within(MOST, || {
-        catch_unwind(AssertUnwindSafe(|| source.read(0, &mut SampleWriter::over(&mut memory)).map_err(|error| {
-            assert!(error.is::<ImageError>(), "{error}");
-            assert!(error.to_string().contains(&format!("a.{extension}: ")), "{error}");
-        })))
+        catch_unwind(AssertUnwindSafe(|| {
+            source.read(0, &mut SampleWriter::over(&mut memory)).map_err(|error| {
+                assert!(error.is::<ImageError>(), "{error}");
+                assert!(error.to_string().contains(&format!("a.{extension}: ")), "{error}");
+            })
+        }))
     });
     read.expect("no decoder panics").is_ok()
 }

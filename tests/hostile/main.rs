@@ -16,9 +16,10 @@ use std::sync::{Mutex, MutexGuard};
 
 use proptest::test_runner::Config;
 
-/// A bounded number of cases, the same everywhere.
+/// A bounded number of cases, or as many as `PROPTEST_CASES` says.
 fn cases(cases: u32) -> Config {
-    Config { cases, failure_persistence: None, ..Config::default() }
+    let asked = std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok());
+    Config { cases: asked.unwrap_or(cases), failure_persistence: None, ..Config::default() }
 }
 
 /// Allocations are counted for the whole process, so tests that count take turns.

@@ -117,8 +117,11 @@ impl Source for NpySource {
         // Opening checked that the end of the last sample fits a u64.
         let bytes = self.layout.byte_len();
         let offset = self.offset + index * bytes as u64;
-        out.read_file(&self.file, offset, bytes)
-            .map_err(|source| NpyError::Read { path: self.path.clone(), index, source })?;
+        out.read_file(&self.file, offset, bytes).map_err(|source| NpyError::Read {
+            path: self.path.clone(),
+            index,
+            source,
+        })?;
         self.unchanged()
     }
 
