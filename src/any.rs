@@ -467,4 +467,12 @@ impl AnyBatch {
     pub fn fingerprints(&self) -> Result<Option<Vec<Fingerprint>>, DeviceError> {
         each!(Self, self, batch => batch.fingerprints())
     }
+
+    /// Waits for the device and gives one number for the whole batch, as [`Batch::fingerprint`].
+    ///
+    /// # Errors
+    /// The device's error.
+    pub fn fingerprint(&self) -> Result<Option<Fingerprint>, DeviceError> {
+        each!(Self, self, batch => batch.fingerprint())
+    }
 }

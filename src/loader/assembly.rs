@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
 
 use super::bad::Noted;
-use crate::error::{LoadError, SourceError};
+use super::outputs::reserved;
+use crate::error::{DeviceError, LoadError, SourceError};
 
 /// A batch being filled. There is one a slot, used again for every batch; the channel that hands it to the workers and the
 /// countdown of the slot's regions order the relaxed stores.
@@ -61,19 +62,26 @@ impl Failure {
 }
 
 impl Assembly {
-    pub(super) fn new(batch_size: usize) -> Self {
-        Self {
+    /// With room for batches of at most `samples` samples.
+    ///
+    /// # Errors
+    /// [`DeviceError::OutOfMemory`].
+    pub(super) fn new(samples: usize) -> Result<Self, DeviceError> {
+        let (mut indices, mut labels) = (reserved(samples)?, reserved(samples)?);
+        indices.resize_with(samples, AtomicU64::default);
+        labels.resize_with(samples, AtomicI64::default);
+        Ok(Self {
             samples: AtomicU64::new(0),
             padding: AtomicU64::new(0),
-            indices: (0..batch_size).map(|_| AtomicU64::new(0)).collect(),
-            labels: (0..batch_size).map(|_| AtomicI64::new(0)).collect(),
+            indices,
+            labels,
             labelled: AtomicBool::new(false),
             cancelled: AtomicBool::new(false),
             failure: Mutex::new(None),
             noted: Mutex::default(),
             dropped: AtomicU64::new(0),
             read_ns: AtomicU64::new(0),
-        }
+        })
     }
 
     /// Prepares for the batch of these samples. No worker may be at work on it.

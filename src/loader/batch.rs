@@ -10,7 +10,7 @@ use super::outputs::{Output, OutputPool};
 use crate::backend::wgpu::WgpuBackend;
 use crate::backend::{Backend, Tensor};
 use crate::error::DeviceError;
-use crate::preprocess::{DType, Fingerprint, TensorDesc};
+use crate::preprocess::{DType, Fingerprint, TensorDesc, batch_fingerprint};
 
 /// A batch on the device: a tensor, and which samples are in it.
 ///
@@ -203,6 +203,17 @@ impl<B: Backend> Batch<B> {
     pub fn fingerprints(&self) -> Result<Option<Vec<Fingerprint>>, DeviceError> {
         let (tensor, samples) = (self.tensor().clone(), self.len());
         self.on_pump(move || tensor.fingerprints(samples))
+    }
+
+    /// Waits for the device and gives one number for the whole batch: over its indices and the [`fingerprints`](Self::fingerprints) of
+    /// its samples, in their order. The same batch has the same number on every device, with any strategy, number of workers and depth;
+    /// see [`batch_fingerprint`]. `None` unless the loader was made with [`fingerprints`](super::LoaderOptions::fingerprints).
+    ///
+    /// # Errors
+    /// The device's error.
+    pub fn fingerprint(&self) -> Result<Option<Fingerprint>, DeviceError> {
+        let samples = self.fingerprints()?;
+        Ok(samples.map(|samples| batch_fingerprint(self.indices(), &samples)))
     }
 
     /// Calls into the device on the pump's thread, or here if that is gone or not needed.

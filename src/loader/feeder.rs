@@ -145,7 +145,7 @@ impl<B: Backend> Feeder<B> {
         let footprint = backend.footprint(&spec)?;
         footprint.within(options.byte_budget)?;
         let mut lane = backend.open_lane(&spec)?;
-        let outputs = (0..options.outputs).map(|_| Ok(Output::new(lane.output()?, options.batch_size)));
+        let outputs = (0..options.outputs).map(|_| Ok(Output::new(lane.output()?, options.batch_size)?));
         let outputs = Arc::new(OutputPool::new(outputs.collect::<Result<_, OpenError>>()?, None));
         Ok(Self {
             lane,

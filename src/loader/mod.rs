@@ -65,7 +65,7 @@ use std::time::Duration;
 use activity::Activity;
 use bad::{Ledger, Substitutes, Toll};
 use metrics::Metrics;
-use outputs::{Output, OutputPool};
+use outputs::{Output, OutputPool, reserved};
 use pump::{Begin, Delivery, Direct, Progress, Pump, ToPump};
 use threads::Threads;
 use worker::Worker;
@@ -129,8 +129,12 @@ impl<B: Backend> Loader<B> {
         let footprint = backend.footprint(&spec)?;
         footprint.within(options.byte_budget)?;
         let mut lane = backend.open_lane(&spec)?;
+        // A batch is never larger than the epoch, whatever size was asked for.
+        let largest = Sampler::new(Order::new(source.len(), &options), 0).largest();
         let (pump, inbox) = flume::unbounded();
-        let outputs = Arc::new(OutputPool::new(make_outputs(&mut lane, &options)?, Some(pump.clone())));
+        let progress = Progress::new(options.slots, largest, !options.ordered)?;
+        let offsets = if own.is_some() { Some(reserved(largest)?) } else { None };
+        let outputs = Arc::new(OutputPool::new(make_outputs(&mut lane, options.outputs, largest)?, Some(pump.clone())));
         let metrics = Arc::new(Metrics::new());
         let (deliver, deliveries) = flume::unbounded();
         let (jobs, job_queue) = flume::unbounded();
@@ -158,12 +162,8 @@ impl<B: Backend> Loader<B> {
             metrics: Arc::clone(&metrics),
             activity: Arc::clone(&activity),
             toll: Toll::new(Arc::clone(&ledger), options.bad_samples),
-            direct: own.map(|_| Direct {
-                source: Arc::clone(&source),
-                depth: options.slots,
-                offsets: Vec::with_capacity(options.batch_size),
-            }),
-            progress: Progress::new(options.slots, options.batch_size, !options.ordered),
+            direct: offsets.map(|offsets| Direct { source: Arc::clone(&source), depth: options.slots, offsets }),
+            progress,
         };
         threads.start_pump(serving)?;
         if let Some(timeout) = options.stall_timeout {
@@ -367,8 +367,9 @@ impl<B: Backend> Drop for Loader<B> {
     }
 }
 
-fn make_outputs<L: Lane>(lane: &mut L, options: &LoaderOptions) -> Result<Vec<Output<L::Tensor>>, OpenError> {
-    (0..options.outputs).map(|_| Ok(Output::new(lane.output()?, options.batch_size))).collect()
+/// So many outputs for batches of at most `samples` samples.
+fn make_outputs<L: Lane>(lane: &mut L, outputs: usize, samples: usize) -> Result<Vec<Output<L::Tensor>>, OpenError> {
+    (0..outputs).map(|_| Ok(Output::new(lane.output()?, samples)?)).collect()
 }
 
 /// The source's own memory, for a strategy that reads it directly.

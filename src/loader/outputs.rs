@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::pump::ToPump;
 use super::waiter::Waiter;
+use crate::error::DeviceError;
 
 /// A tensor and the host-side lists that travel with it; all are used again.
 #[derive(Debug)]
@@ -16,8 +17,27 @@ pub(super) struct Output<T> {
 }
 
 impl<T> Output<T> {
-    pub(super) fn new(tensor: T, batch_size: usize) -> Self {
-        Self { tensor, indices: Vec::with_capacity(batch_size), labels: Vec::with_capacity(batch_size) }
+    /// With room for batches of at most `samples` samples.
+    ///
+    /// # Errors
+    /// [`DeviceError::OutOfMemory`].
+    pub(super) fn new(tensor: T, samples: usize) -> Result<Self, DeviceError> {
+        Ok(Self { tensor, indices: reserved(samples)?, labels: reserved(samples)? })
+    }
+}
+
+/// An empty list with room for so many entries.
+///
+/// # Errors
+/// [`DeviceError::OutOfMemory`].
+pub(super) fn reserved<T>(entries: usize) -> Result<Vec<T>, DeviceError> {
+    let mut list = Vec::new();
+    match list.try_reserve_exact(entries) {
+        Ok(()) => Ok(list),
+        Err(_) => {
+            let bytes = (entries as u64).saturating_mul(size_of::<T>() as u64);
+            Err(DeviceError::OutOfMemory { what: "the list of a batch's samples".to_owned(), bytes })
+        }
     }
 }
 
@@ -28,6 +48,8 @@ pub(super) struct OutputPool<T> {
     leased: AtomicUsize,
     size: AtomicUsize,
     hungry: AtomicBool,
+    /// Set once the device is lost: no tensor is waited for then, and every epoch is told of the loss.
+    lost: AtomicBool,
     closed: AtomicBool,
     /// None for a feeder, which has no pump.
     pump: Option<flume::Sender<ToPump>>,
@@ -41,6 +63,7 @@ impl<T> OutputPool<T> {
             free: Mutex::new(free),
             leased: AtomicUsize::new(0),
             hungry: AtomicBool::new(false),
+            lost: AtomicBool::new(false),
             closed: AtomicBool::new(false),
             pump,
             waiter: Waiter::default(),
@@ -101,9 +124,14 @@ impl<T> OutputPool<T> {
         self.put(output);
     }
 
+    /// The device is lost: what is told instead of the next batch needs no tensor.
+    pub(super) fn lose(&self) {
+        self.lost.store(true, Ordering::Release);
+    }
+
     /// Whether the user holds every tensor, so that none can be on its way.
     pub(super) fn all_leased(&self) -> bool {
-        self.leased.load(Ordering::Acquire) >= self.size()
+        self.leased.load(Ordering::Acquire) >= self.size() && !self.lost.load(Ordering::Acquire)
     }
 
     /// Drops the free tensors, and every other one as it comes back.
@@ -163,5 +191,18 @@ impl<T> OutputPool<T> {
 
     fn free(&self) -> MutexGuard<'_, Vec<Output<T>>> {
         self.free.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_that_memory_does_not_hold_are_an_error() {
+        for entries in [1 << 46, usize::MAX] {
+            let refused = Output::new((), entries).expect_err("no machine has that");
+            assert!(matches!(refused, DeviceError::OutOfMemory { bytes, .. } if bytes >= 1 << 49), "{refused}");
+        }
     }
 }

@@ -94,6 +94,11 @@ impl Sampler {
         self.batches
     }
 
+    /// The number of samples in the largest batch.
+    pub(super) fn largest(&self) -> usize {
+        usize::try_from(self.batch_size.min(self.samples)).unwrap_or(usize::MAX)
+    }
+
     /// The number of samples in all batches, repetitions included.
     #[must_use]
     pub fn samples(&self) -> u64 {
@@ -114,8 +119,12 @@ impl Sampler {
         let (start, end) = self.range(number);
         let count = usize::try_from(end.saturating_sub(start)).unwrap_or(usize::MAX);
         (0..count).map(move |offset| {
-            // Only padding reaches beyond the end, and begins again.
-            let position = ((start + offset as u64) * world + rank) % len;
+            let own = start + offset as u64;
+            // Only padding reaches beyond the end, and begins again; with a huge world beyond what 64 bits hold.
+            let position = match own.checked_mul(world).and_then(|position| position.checked_add(rank)) {
+                Some(position) => position % len,
+                None => ((u128::from(own) * u128::from(world) + u128::from(rank)) % u128::from(len)) as u64,
+            };
             let place = permutation.map_or(position, |permutation| permutation.at(position));
             subset.as_ref().map_or(place, |subset| subset.at(place))
         })
@@ -190,6 +199,13 @@ mod tests {
     fn a_rank_beyond_the_samples_has_nothing() {
         let far = Order { len: 2, rank: 2, world: 3, ..ALONE };
         assert!(batches(far.clone()).is_empty() && batches(Order { last_batch: LastBatch::Drop, ..far }).is_empty());
+    }
+
+    #[test]
+    fn padding_among_more_ranks_than_numbers_hold_begins_again() {
+        let order = Order { len: 3, last_batch: LastBatch::Pad, rank: 1, world: u64::MAX, ..ALONE };
+        // 2^64 - 1 is a multiple of 3, so that a rank meets the same sample again and again.
+        assert_eq!(batches(order), [[1, 1, 1, 1]]);
     }
 
     #[test]

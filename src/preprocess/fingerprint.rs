@@ -2,7 +2,7 @@
 //!
 //! The bytes are read as little-endian words, the last one padded with zeros. Each word is mixed with its position
 //! and the mixed words are added, so that threads may add in any order. Two sums with different mixing give 64 bits.
-//! The mixer is the 32-bit finaliser of MurmurHash3.
+//! The mixer is the 32-bit finaliser of MurmurHash3. A batch's fingerprint is made of its samples', on the CPU.
 
 /// The fingerprint of one sample's bytes.
 pub type Fingerprint = u64;
@@ -22,6 +22,25 @@ pub fn fingerprint(sample: &[u8]) -> Fingerprint {
         }
     }
     u64::from(sums[0]) | (u64::from(sums[1]) << 32)
+}
+
+/// The fingerprint of a whole batch, over the samples' indices and fingerprints in their order. Both lists are equally long.
+///
+/// It starts as the number of samples; then each number in turn (index, fingerprint, next index, ...) is added to it and one step of
+/// SplitMix64 made from the sum.
+#[must_use]
+pub fn batch_fingerprint(indices: &[u64], samples: &[Fingerprint]) -> Fingerprint {
+    debug_assert_eq!(indices.len(), samples.len());
+    let numbers = indices.iter().zip(samples).flat_map(|(&index, &sample)| [index, sample]);
+    numbers.fold(indices.len() as u64, |sum, number| mix64(sum.wrapping_add(number)))
+}
+
+/// One step of SplitMix64.
+const fn mix64(x: u64) -> u64 {
+    let mut x = x.wrapping_add(0x9E37_79B9_7F4A_7C15);
+    x = (x ^ (x >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    x = (x ^ (x >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    x ^ (x >> 31)
 }
 
 const fn mix(mut x: u32) -> u32 {
@@ -49,5 +68,23 @@ mod tests {
         swapped.swap(0, 4);
         assert_ne!(fingerprint(&swapped), whole);
         assert_ne!(fingerprint(&sample[..1577]), whole);
+    }
+
+    #[test]
+    fn a_batch_differs_with_its_samples_their_indices_and_their_order() {
+        let whole = batch_fingerprint(&[1, 2, 3], &[10, 20, 30]);
+        let others: [(&[u64], &[u64]); 7] = [
+            (&[1, 2, 3], &[10, 20, 31]),
+            (&[1, 2, 4], &[10, 20, 30]),
+            (&[2, 1, 3], &[20, 10, 30]),
+            (&[2, 1, 3], &[10, 20, 30]),
+            (&[1, 2], &[10, 20]),
+            (&[0, 1, 2, 3], &[0, 10, 20, 30]),
+            (&[], &[]),
+        ];
+        for (indices, samples) in others {
+            assert_ne!(batch_fingerprint(indices, samples), whole, "{indices:?} {samples:?}");
+        }
+        assert_ne!(batch_fingerprint(&[0], &[0]), batch_fingerprint(&[], &[]));
     }
 }

@@ -8,7 +8,7 @@ mod normalize;
 mod oracle;
 mod tensor;
 
-pub use fingerprint::{Fingerprint, fingerprint};
+pub use fingerprint::{Fingerprint, batch_fingerprint, fingerprint};
 pub use normalize::{FloatType, Normalize, TensorLayout};
 pub use oracle::{F32_ERROR_ULPS, error_bound, expected};
 pub use tensor::{DType, Shape, TensorDesc};

@@ -1,7 +1,7 @@
 //! One image file to one sample: decode, turn upright, convert, resize.
 
 use std::cell::RefCell;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, Cursor, Read};
 use std::path::{Path, PathBuf};
 
@@ -160,14 +160,20 @@ impl Scratch {
 
     /// Reads a whole file of at most `limit` bytes.
     fn read_file(&mut self, path: &Path, limit: u64) -> Result<(), ImageProblem> {
-        let mut file = File::open(path)?;
-        let needed = file.metadata()?.len();
-        if needed > limit {
-            return Err(ImageProblem::TooLarge { needed, limit });
+        // Asked before opening, which would wait for the other end of a pipe.
+        let metadata = fs::metadata(path)?;
+        if !metadata.is_file() {
+            return Err(io::Error::other("not a regular file").into());
         }
         self.file.clear();
-        file.read_to_end(&mut self.file)?;
-        Ok(())
+        let mut needed = metadata.len();
+        if needed <= limit {
+            // A file that grows meanwhile is not followed beyond the limit.
+            self.file.reserve(usize::try_from(needed).unwrap_or_default());
+            File::open(path)?.take(limit.saturating_add(1)).read_to_end(&mut self.file)?;
+            needed = self.file.len() as u64;
+        }
+        if needed > limit { Err(ImageProblem::TooLarge { needed, limit }) } else { Ok(()) }
     }
 
     /// Resamples `pixels` to the target's size into `next`.

@@ -5,7 +5,6 @@
 use std::fs::File;
 use std::io;
 use std::ptr::NonNull;
-use std::time::SystemTime;
 
 use memmap2::Mmap;
 
@@ -16,21 +15,6 @@ use crate::backend::StableHostMemory;
 pub(super) struct MappedFile {
     map: Mmap,
     base: NonNull<u8>,
-    stamp: Stamp,
-}
-
-/// What a file looked like.
-#[derive(Debug, PartialEq, Eq)]
-struct Stamp {
-    len: u64,
-    modified: Option<SystemTime>,
-}
-
-impl Stamp {
-    fn of(file: &File) -> io::Result<Self> {
-        let metadata = file.metadata()?;
-        Ok(Self { len: metadata.len(), modified: metadata.modified().ok() })
-    }
 }
 
 // SAFETY: the mapping is owned, has no thread affinity, and is only read, by devices.
@@ -40,25 +24,16 @@ unsafe impl Sync for MappedFile {}
 
 impl MappedFile {
     pub(super) fn new(file: &File) -> io::Result<Self> {
-        let stamp = Stamp::of(file)?;
         // SAFETY: no reference into the mapping is ever made, so that a file which changes underneath breaks no rule of the
-        // language; what a device reads from it is checked by `unchanged` as well as that can be.
+        // language; the source checks before each batch that the file is what it was.
         let map = unsafe { Mmap::map(file)? };
         let base = NonNull::new(map.as_ptr().cast_mut()).ok_or_else(|| io::Error::from(io::ErrorKind::InvalidData))?;
-        Ok(Self { map, base, stamp })
-    }
-
-    /// Fails if the file's size or time of modification is not what it was when it was mapped.
-    pub(super) fn unchanged(&self, file: &File) -> io::Result<()> {
-        if Stamp::of(file)? == self.stamp {
-            return Ok(());
-        }
-        Err(io::Error::new(io::ErrorKind::InvalidData, "the file was changed while it is mapped"))
+        Ok(Self { map, base })
     }
 }
 
 // SAFETY: the mapping stays where it is, with this length, until it is dropped. That nobody writes the file is what its user
-// was told to see to; `unchanged` notices most who do.
+// was told to see to; the source notices most who do.
 unsafe impl StableHostMemory for MappedFile {
     fn address(&self) -> NonNull<u8> {
         self.base

@@ -16,6 +16,7 @@ mod npy;
 mod open;
 #[cfg(feature = "images")]
 mod pixels;
+mod stamp;
 mod synthetic;
 
 use std::sync::Arc;

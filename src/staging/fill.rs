@@ -5,39 +5,9 @@
 use std::ops::Range;
 use std::ptr::NonNull;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
+use super::countdown::FillState;
 use super::writer::SampleWriter;
-
-/// Who may still write into one slot: its [`Fill`] and the [`Region`]s cut from it. Used again for every fill of the slot.
-#[derive(Debug, Default)]
-pub struct FillState {
-    open: AtomicUsize,
-    dropped: AtomicBool,
-}
-
-impl FillState {
-    /// Whether somebody may still write into the slot. While this is true its memory must not be freed or reused.
-    #[must_use]
-    pub fn is_open(&self) -> bool {
-        self.open.load(Ordering::Acquire) != 0
-    }
-
-    /// Makes the fill itself the first writer. False if somebody still writes.
-    pub(super) fn claim(&self) -> bool {
-        let claimed = self.open.compare_exchange(0, 1, Ordering::AcqRel, Ordering::Relaxed).is_ok();
-        if claimed {
-            self.dropped.store(false, Ordering::Relaxed);
-        }
-        claimed
-    }
-
-    /// Ends one writer and tells how many are left.
-    fn end(&self) -> usize {
-        // Release: this writer's stores happen before whoever sees the count.
-        self.open.fetch_sub(1, Ordering::AcqRel) - 1
-    }
-}
 
 /// A slot being filled. It counts as a writer itself until it is finished or dropped.
 #[derive(Debug)]
@@ -100,39 +70,29 @@ impl Fill {
         self.cut += bytes;
         let state = self.state.clone();
         if let Some(state) = &state {
-            state.open.fetch_add(1, Ordering::Relaxed);
+            state.enter();
         }
         Region { base, len: bytes, streamed: self.streamed, state }
     }
 
     /// Forgets what was filled, so that the whole slot can be cut again. False if a region is still being written.
     pub fn restart(&mut self) -> bool {
-        match &self.state {
-            // Acquire: the regions' stores happen before those that replace them.
-            Some(state) if state.open.load(Ordering::Acquire) == 1 => {
-                state.dropped.store(false, Ordering::Relaxed);
-                self.cut = 0;
-                true
-            }
-            _ => false,
+        let restarted = self.state.as_ref().is_some_and(|state| state.restart());
+        if restarted {
+            self.cut = 0;
         }
+        restarted
     }
 
     /// Ends the fill if all its regions have ended.
     #[must_use]
     pub fn finish(mut self) -> Finish {
-        match self.state.take() {
-            // Acquire: what the regions' owners wrote happens before the slot is sent.
-            Some(state) if state.open.load(Ordering::Acquire) == 1 => {
-                state.open.store(0, Ordering::Release);
-                if state.dropped.load(Ordering::Relaxed) {
-                    Finish::Cancelled(Cancelled { slot: self.slot, state })
-                } else {
-                    Finish::Filled(Filled { slot: self.slot, bytes: self.cut, state })
-                }
-            }
-            state => {
-                self.state = state;
+        let Some(state) = self.state.take() else { return Finish::Open(self) };
+        match state.finish() {
+            Some(true) => Finish::Filled(Filled { slot: self.slot, bytes: self.cut, state }),
+            Some(false) => Finish::Cancelled(Cancelled { slot: self.slot, state }),
+            None => {
+                self.state = Some(state);
                 Finish::Open(self)
             }
         }
@@ -142,7 +102,7 @@ impl Fill {
 impl Drop for Fill {
     fn drop(&mut self) {
         if let Some(state) = self.state.take() {
-            state.end();
+            state.leave(true);
         }
     }
 }
@@ -241,28 +201,24 @@ impl Region {
 
     /// Ends the region: its bytes are complete. True if it was the slot's last open region.
     pub fn commit(mut self) -> bool {
-        self.end(false)
+        self.end(true)
     }
 
     /// Ends the region unfinished, which cancels the slot. True if it was the slot's last open region.
     pub fn abandon(mut self) -> bool {
-        self.end(true)
+        self.end(false)
     }
 
-    fn end(&mut self, dropped: bool) -> bool {
+    fn end(&mut self, complete: bool) -> bool {
         let Some(state) = self.state.take() else { return false };
-        if dropped {
-            state.dropped.store(true, Ordering::Relaxed);
-        }
         store_fence();
-        // The fill itself is the one that is left.
-        state.end() == 1
+        state.leave(complete)
     }
 }
 
 impl Drop for Region {
     fn drop(&mut self) {
-        self.end(true);
+        self.end(false);
     }
 }
 

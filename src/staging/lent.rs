@@ -4,11 +4,12 @@
 
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::mem::ManuallyDrop;
-use std::ops::Deref;
+use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-use super::fill::{Cancelled, Fill, FillState, Filled};
+use super::countdown::FillState;
+use super::fill::{Cancelled, Fill, Filled};
 use crate::error::DeviceError;
 
 /// Memory that a slot can be made of: host memory, or a mapped device buffer.
@@ -135,6 +136,13 @@ impl Deref for HostMemory {
         // SAFETY: the allocation is initialised, of this size, and nobody writes it: a `Lent` that gives out writers owns
         // the value, so that it cannot be borrowed.
         unsafe { std::slice::from_raw_parts(self.base.as_ptr(), self.layout.size()) }
+    }
+}
+
+impl DerefMut for HostMemory {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        // SAFETY: as above, and the mutable borrow is the only access.
+        unsafe { std::slice::from_raw_parts_mut(self.base.as_ptr(), self.layout.size()) }
     }
 }
 

@@ -8,11 +8,18 @@
 //! The memory itself belongs to the lane, which lends it ([`Lent`]) and gets it back only when no region is open any more; a
 //! region lost for good (a worker stuck in a source) costs its slot, never soundness.
 
+mod countdown;
 mod fill;
 mod lent;
 mod stream;
 mod writer;
 
-pub use fill::{Cancelled, Fill, FillState, Filled, Finish, Region};
+/// The atomics of `countdown`, which its model replaces.
+mod sync {
+    pub(super) use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+}
+
+pub use countdown::FillState;
+pub use fill::{Cancelled, Fill, Filled, Finish, Region};
 pub use lent::{HostMemory, Lent, SlotMemory};
 pub use writer::SampleWriter;

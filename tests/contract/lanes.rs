@@ -90,6 +90,25 @@ pub fn several_batches_are_in_flight_at_once<B: TestDevice>(backend: &B, strateg
     }
 }
 
+pub fn a_tensor_that_is_sent_again_reads_as_what_was_sent_last<B: TestDevice>(backend: &B, strategy: Strategy) {
+    let spec = spec(strategy, 2);
+    let desc = spec.preprocess.tensor(&spec.layout, BATCH);
+    let mut lane = backend.open_lane(&spec).expect("the lane opens");
+    let mut output = lane.output().expect("an output");
+    for round in 0..10 {
+        // As where a batch is dropped unread, and its tensor becomes a later one's.
+        for batch in [2 * round, 2 * round + 1] {
+            let filled = write(begin(&mut lane), &batch_bytes(batch, BATCH));
+            output = lane.submit(Feed::Staged(filled), BATCH, output).expect("it is sent").tensor;
+            // So that a slow device has finished the first and not the second.
+            std::thread::sleep(std::time::Duration::from_micros(200));
+        }
+        lane.reap(Wait::Poll, &mut Vec::new()).expect("the device is there");
+        assert_eq!(output.read(&desc).expect("it can be read"), batch_bytes(2 * round + 1, BATCH), "round {round}");
+        lane.reap(Wait::All, &mut Vec::new()).expect("the device is there");
+    }
+}
+
 pub fn a_slot_is_not_reused_before_the_device_has_read_it<B: TestDevice>(backend: &B, strategy: Strategy) {
     let spec = spec(strategy, 2);
     let mut lane = backend.open_lane(&spec).expect("the lane opens");

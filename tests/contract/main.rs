@@ -23,6 +23,7 @@ macro_rules! contract {
 
             contract!(@tests $open, $strategy;
                 lanes: bytes_arrive_as_they_were_written, several_batches_are_in_flight_at_once,
+                    a_tensor_that_is_sent_again_reads_as_what_was_sent_last,
                     a_slot_is_not_reused_before_the_device_has_read_it, a_half_filled_slot_is_never_sent,
                     what_is_refused_comes_back, what_is_submitted_ahead_is_bounded, an_output_that_fails_does_not_take_the_slot_along,
                     the_devices_own_times_are_those_of_its_batches;
@@ -31,7 +32,7 @@ macro_rules! contract {
                     a_batch_outlives_its_loader, a_batch_may_be_dropped_on_another_thread,
                     a_forgotten_batch_costs_its_tensor_only, holding_every_tensor_is_an_error_not_a_hang,
                     batches_can_be_awaited, a_large_batch_is_split_or_refused_before_anything_is_allocated,
-                    memory_is_constant_over_a_hundred_epochs;
+                    memory_is_constant_over_a_thousand_epochs;
                 feeders: frames_become_batches_in_the_order_they_are_pushed, frames_are_normalised,
                     frames_that_do_not_fit_are_named_and_nothing_is_lost, frames_can_be_awaited,
                     a_device_lost_between_frames_is_an_error;
@@ -57,7 +58,7 @@ macro_rules! contract {
                     fingerprints_are_those_of_the_delivered_bytes, batches_do_not_depend_on_workers_or_slots,
                     a_batch_outlives_its_loader, a_batch_may_be_dropped_on_another_thread,
                     a_forgotten_batch_costs_its_tensor_only, holding_every_tensor_is_an_error_not_a_hang,
-                    batches_can_be_awaited, memory_is_constant_over_a_hundred_epochs;
+                    batches_can_be_awaited, memory_is_constant_over_a_thousand_epochs;
                 trust: an_epoch_goes_on_where_any_token_was_made, padding_fills_the_last_batch;
             );
         }

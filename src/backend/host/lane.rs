@@ -83,9 +83,10 @@ impl Lane for HostLane {
 
     fn output(&mut self) -> Result<HostTensor, DeviceError> {
         self.faults.check()?;
+        let tensor = HostTensor::new(self.output_bytes, self.fingerprints, Arc::clone(&self.queue))?;
         self.memory.held.outputs += self.output_bytes as u64;
         self.memory.allocations += 1;
-        Ok(HostTensor::new(self.output_bytes, self.fingerprints, Arc::clone(&self.queue)))
+        Ok(tensor)
     }
 
     fn begin(&mut self) -> Result<Option<Fill>, DeviceError> {

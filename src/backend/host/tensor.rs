@@ -7,6 +7,7 @@ use super::queue::Queue;
 use crate::backend::{Tensor, Wait};
 use crate::error::DeviceError;
 use crate::preprocess::{Fingerprint, TensorDesc, fingerprint};
+use crate::staging::HostMemory;
 
 /// A tensor in ordinary memory. Clones are the same memory.
 #[derive(Clone, Debug)]
@@ -22,23 +23,27 @@ struct Shared {
 
 #[derive(Debug)]
 struct State {
-    /// Words, so that floats are aligned.
-    words: Vec<u32>,
+    /// Aligned for floats.
+    memory: HostMemory,
     fingerprints: Option<Vec<Fingerprint>>,
-    /// Whether a submission is on its way, and the error it ended with.
-    pending: bool,
+    /// The submissions on their way, and the error that the last one ended with. There may be several: a batch that is dropped
+    /// unread gives its tensor to a later one.
+    pending: usize,
     error: Option<DeviceError>,
 }
 
 impl HostTensor {
-    pub(super) fn new(bytes: usize, fingerprints: bool, queue: Arc<Queue>) -> Self {
+    /// # Errors
+    /// [`DeviceError::OutOfMemory`].
+    pub(super) fn new(bytes: usize, fingerprints: bool, queue: Arc<Queue>) -> Result<Self, DeviceError> {
+        let refused = |_| DeviceError::OutOfMemory { what: "an output tensor".into(), bytes: bytes as u64 };
         let state = State {
-            words: vec![0; bytes.div_ceil(4)],
+            memory: HostMemory::new(bytes).map_err(refused)?,
             fingerprints: fingerprints.then(Vec::new),
-            pending: false,
+            pending: 0,
             error: None,
         };
-        Self { shared: Arc::new(Shared { state: Mutex::new(state), queue }) }
+        Ok(Self { shared: Arc::new(Shared { state: Mutex::new(state), queue }) })
     }
 
     /// Calls `look` with the tensor's elements, once they are written.
@@ -47,32 +52,32 @@ impl HostTensor {
     /// [`DeviceError::Lost`] if the device was lost before they were.
     pub fn with<R>(&self, desc: &TensorDesc, look: impl FnOnce(&[u8]) -> R) -> Result<R, DeviceError> {
         let state = self.written()?;
-        Ok(look(&bytemuck::cast_slice(&state.words)[..desc.byte_len()]))
+        Ok(look(&state.memory[..desc.byte_len()]))
     }
 
     /// Marks the tensor as on its way.
     pub(super) fn expect(&self) {
         let mut state = self.lock();
-        state.pending = true;
+        state.pending += 1;
         state.error = None;
     }
 
     /// Computes the tensor from whole samples.
     pub(super) fn write(&self, kernel: &Kernel, samples: &[u8], sample_bytes: usize) {
         let mut state = self.lock();
-        kernel.run(samples, bytemuck::cast_slice_mut(&mut state.words));
+        kernel.run(samples, &mut state.memory);
         if let Some(fingerprints) = &mut state.fingerprints {
             fingerprints.clear();
             fingerprints.extend(samples.chunks_exact(sample_bytes).map(fingerprint));
         }
-        state.pending = false;
+        state.pending -= 1;
         state.error = None;
     }
 
     /// Gives up writing the tensor.
     pub(super) fn fail(&self, error: DeviceError) {
         let mut state = self.lock();
-        state.pending = false;
+        state.pending -= 1;
         state.error = Some(error);
     }
 
@@ -82,7 +87,7 @@ impl HostTensor {
 
     fn written(&self) -> Result<MutexGuard<'_, State>, DeviceError> {
         let mut state = self.lock();
-        while state.pending {
+        while state.pending > 0 {
             drop(state);
             // Lost or not, nothing is waiting afterwards; another thread may be at this tensor.
             let _ = self.shared.queue.run(Wait::All);
@@ -101,12 +106,12 @@ impl Tensor for HostTensor {
     }
 
     fn is_written(&self) -> Result<bool, DeviceError> {
-        if self.lock().pending {
+        if self.lock().pending > 0 {
             // Lost or not, the tensor tells.
             let _ = self.shared.queue.run(Wait::Poll);
         }
         let state = self.lock();
-        state.error.clone().map_or(Ok(!state.pending), Err)
+        state.error.clone().map_or(Ok(state.pending == 0), Err)
     }
 
     fn read(&self, desc: &TensorDesc) -> Result<Vec<u8>, DeviceError> {
@@ -116,5 +121,24 @@ impl Tensor for HostTensor {
     fn fingerprints(&self, samples: usize) -> Result<Option<Vec<Fingerprint>>, DeviceError> {
         let state = self.written()?;
         Ok(state.fingerprints.as_ref().map(|all| all[..samples.min(all.len())].to_vec()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::faults::{FaultState, Faults};
+    use super::*;
+    use crate::layout::{BatchLayout, SampleLayout};
+    use crate::preprocess::Preprocess;
+
+    #[test]
+    fn a_tensor_that_memory_does_not_hold_is_an_error() {
+        let layout = BatchLayout::new(SampleLayout::bytes(&[8]).expect("valid"), 1).expect("valid");
+        let kernel = Kernel::new(&Preprocess::Raw, &layout);
+        let queue = Arc::new(Queue::new(kernel, layout, Arc::new(FaultState::new(Faults::default())), 1));
+        for bytes in [1 << 50, usize::MAX] {
+            let refused = HostTensor::new(bytes, false, Arc::clone(&queue)).expect_err("no machine has that");
+            assert_eq!(refused, DeviceError::OutOfMemory { what: "an output tensor".into(), bytes: bytes as u64 });
+        }
     }
 }

@@ -53,7 +53,8 @@ impl Backend for WgpuBackend {
     fn open_lane(&self, spec: &LaneSpec) -> Result<WgpuLane, OpenError> {
         let footprint = self.footprint(spec)?;
         self.check()?;
-        WgpuLane::new(self, spec, footprint)
+        // On a device that is lost meanwhile, whatever else is wrong follows from that.
+        WgpuLane::new(self, spec, footprint).map_err(|error| self.check().err().map_or(error, OpenError::from))
     }
 
     fn copy_ceiling(&self, bytes: usize, at_least: Duration) -> Result<f64, DeviceError> {

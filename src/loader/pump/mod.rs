@@ -150,8 +150,9 @@ impl<L: Lane> Pump<L> {
             ToPump::Replace { indices, labels } => match self.lane.output() {
                 Ok(tensor) => self.outputs.put(Output { tensor, indices, labels }),
                 Err(error) => {
-                    self.outputs.shrink();
+                    // Told first: whoever finds no tensor left finds the reason.
                     self.irreplaceable(error);
+                    self.outputs.shrink();
                 }
             },
             ToPump::Shutdown { deadline } => return Some(deadline),

@@ -37,9 +37,14 @@ pub(in crate::loader) struct Progress {
 }
 
 impl Progress {
-    pub(in crate::loader) fn new(slots: usize, batch_size: usize, unordered: bool) -> Self {
-        Self {
-            assemblies: (0..slots).map(|_| Arc::new(Assembly::new(batch_size))).collect(),
+    /// For batches of at most `samples` samples.
+    ///
+    /// # Errors
+    /// [`DeviceError::OutOfMemory`].
+    pub(in crate::loader) fn new(slots: usize, samples: usize, unordered: bool) -> Result<Self, DeviceError> {
+        let assembly = |_| Ok(Arc::new(Assembly::new(samples)?));
+        Ok(Self {
+            assemblies: (0..slots).map(assembly).collect::<Result<_, DeviceError>>()?,
             window: Window::new(slots, unordered),
             epoch: None,
             next_epoch: None,
@@ -51,7 +56,7 @@ impl Progress {
             in_flight: Vec::with_capacity(slots),
             finished: Vec::with_capacity(slots),
             cut: Vec::new(),
-        }
+        })
     }
 
     pub(super) fn generation(&self) -> u64 {
@@ -94,6 +99,7 @@ impl<L: Lane> Pump<L> {
         self.discard();
         self.progress.discarding = false;
         self.progress.lost.get_or_insert(error);
+        self.outputs.lose();
     }
 
     pub(super) fn tell_loss(&mut self) {

@@ -119,6 +119,12 @@ pub enum NpyError {
         /// The file.
         path: PathBuf,
     },
+    /// The file is not what it was when it was opened: another length, or another time of modification. Open it anew.
+    #[error("{}: the file was changed after it was opened", .path.display())]
+    Changed {
+        /// The file.
+        path: PathBuf,
+    },
     /// A sample could not be read, although the file was whole when it was opened.
     #[error("{}: reading sample {index}: {source}", .path.display())]
     Read {

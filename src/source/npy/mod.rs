@@ -13,6 +13,7 @@ pub use self::error::NpyError;
 use self::header::{Element, Header};
 pub use self::write::{NpyType, write_npy};
 use super::mapped::MappedFile;
+use super::stamp::Stamp;
 use super::{OutOfRange, Source, label_at, one_label_each};
 use crate::backend::StableHostMemory;
 use crate::error::{LayoutError, SourceError};
@@ -29,12 +30,15 @@ use crate::staging::SampleWriter;
 /// | little-endian f32, (N, ...) | f32 arrays of the other dimensions |
 ///
 /// The file stays open, and each read goes from its place in the file straight to staging memory, so the file may be
-/// larger than memory. It must not change while it is open: a file that shrinks gives an error that names the file
-/// and the sample, one that is rewritten gives whatever it then holds.
+/// larger than memory. It must not change while it is open: after each read, and before each batch that a device reads by itself, its
+/// length and its time of modification are compared with what they were, and a file that was changed is an error that names it.
+/// (What a device is reading at the very moment cannot be told apart, and a mapped file that is cut short under a *software* device's
+/// reads ends the process, as any mapping does.)
 #[derive(Debug)]
 pub struct NpySource {
     path: PathBuf,
     file: File,
+    stamp: Stamp,
     /// Where the first sample starts.
     offset: u64,
     layout: SampleLayout,
@@ -56,9 +60,11 @@ impl NpySource {
             return Err(NpyError::HostEndian { path: path.into() });
         }
         let layout = sample_layout(&header).map_err(|source| NpyError::Layout { path: path.into(), source })?;
+        let stamp = Stamp::of(&file).map_err(|source| NpyError::Io { path: path.into(), source })?;
         Ok(Self {
             path: path.into(),
             file,
+            stamp,
             offset: header.offset,
             layout,
             len: header.shape[0],
@@ -85,6 +91,14 @@ impl NpySource {
     pub fn path(&self) -> &Path {
         &self.path
     }
+
+    fn unchanged(&self) -> Result<(), SourceError> {
+        match self.stamp.is_of(&self.file) {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(NpyError::Changed { path: self.path.clone() }.into()),
+            Err(source) => Err(NpyError::Io { path: self.path.clone(), source }.into()),
+        }
+    }
 }
 
 impl Source for NpySource {
@@ -103,8 +117,12 @@ impl Source for NpySource {
         // Opening checked that the end of the last sample fits a u64.
         let bytes = self.layout.byte_len();
         let offset = self.offset + index * bytes as u64;
-        out.read_file(&self.file, offset, bytes)
-            .map_err(|source| NpyError::Read { path: self.path.clone(), index, source }.into())
+        out.read_file(&self.file, offset, bytes).map_err(|source| NpyError::Read {
+            path: self.path.clone(),
+            index,
+            source,
+        })?;
+        self.unchanged()
     }
 
     /// The whole file, mapped shared and read-only. Only devices read the mapping; [`read`](Self::read) does not.
@@ -124,12 +142,7 @@ impl Source for NpySource {
     }
 
     fn check(&self) -> Result<(), SourceError> {
-        match self.mapped.get() {
-            Some(Some(mapped)) => {
-                mapped.unchanged(&self.file).map_err(|source| NpyError::Io { path: self.path.clone(), source }.into())
-            }
-            _ => Ok(()),
-        }
+        self.unchanged()
     }
 
     fn label(&self, index: u64) -> Option<i64> {
@@ -154,12 +167,14 @@ fn sample_layout(header: &Header) -> Result<SampleLayout, LayoutError> {
 /// A whole list of labels. The file has exactly the length its header promises, so the list is no larger than that.
 fn read_labels(path: &Path) -> Result<Vec<i64>, NpyError> {
     let wanted = [Element::I64, Element::I32, Element::U8];
-    let (mut file, header) = header::open(path, &wanted, "`<i8`, `<i4` and `|u1` for labels")?;
+    let (file, header) = header::open(path, &wanted, "`<i8`, `<i4` and `|u1` for labels")?;
     if header.shape.len() != 1 {
         return Err(NpyError::LabelRank { path: path.into(), rank: header.shape.len() });
     }
+    // A file that grows meanwhile is not followed.
+    let promised = header.shape[0].saturating_mul(header.element.bytes());
     let mut bytes = Vec::new();
-    file.read_to_end(&mut bytes).map_err(|source| NpyError::Io { path: path.into(), source })?;
+    file.take(promised).read_to_end(&mut bytes).map_err(|source| NpyError::Io { path: path.into(), source })?;
     Ok(match header.element {
         Element::U8 => bytes.iter().map(|&label| label.into()).collect(),
         Element::I32 => bytes.as_chunks().0.iter().map(|&label| i32::from_le_bytes(label).into()).collect(),

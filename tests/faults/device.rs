@@ -1,0 +1,41 @@
+//! Devices that runs are made on.
+
+use gpufeed::backend::host::{Faults, HostBackend};
+use gpufeed::{Backend, Strategy};
+
+use super::plan::{Plan, When};
+
+/// A device that can be lost.
+pub trait FaultyDevice: Backend {
+    /// Loses it, from any thread.
+    fn lose(&self);
+
+    /// The strategies that take samples from workers.
+    fn strategies(&self) -> Vec<Strategy> {
+        let staged = |strategy: &Strategy| !strategy.is_direct() && self.supports(*strategy).is_ok();
+        Strategy::ALL.iter().copied().filter(staged).collect()
+    }
+}
+
+impl FaultyDevice for HostBackend {
+    fn lose(&self) {
+        HostBackend::lose(self, "the run loses it");
+    }
+}
+
+/// The host, with the plan's faults.
+pub fn host(plan: &Plan) -> HostBackend {
+    let lose_at_submission = match plan.loss {
+        Some(When::AtSubmission(number)) => Some(number),
+        _ => None,
+    };
+    let faults = Faults { delay: plan.delay, refuse_submission: plan.refuse, lose_at_submission, ..Faults::default() };
+    HostBackend::with_faults(faults)
+}
+
+#[cfg(feature = "wgpu")]
+impl FaultyDevice for gpufeed::backend::wgpu::WgpuBackend {
+    fn lose(&self) {
+        self.device().destroy();
+    }
+}

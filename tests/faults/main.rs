@@ -1,0 +1,132 @@
+//! Loaders under random faults: samples that fail, panic, are short or slow; devices that refuse, delay or are lost; and users who
+//! stop, hold, drop and read in any order. Every run must end, leak nothing, and tell every cause.
+//!
+//! A run is chosen by its seed, and a failure prints it: `GPUFEED_FAULT_SEED=n` runs that one alone, a thousand times over, since the
+//! threads' timing is no part of it. `GPUFEED_FAULT_RUNS=n` sets the number of runs.
+
+#[path = "../support/counting.rs"]
+mod counting;
+mod device;
+mod pass;
+mod plan;
+#[path = "../support/process.rs"]
+mod process;
+#[path = "../support/random.rs"]
+mod random;
+mod run;
+#[cfg(feature = "wgpu")]
+#[path = "../support/skip.rs"]
+mod skip;
+mod source;
+mod watch;
+mod witness;
+
+use std::sync::{Mutex, MutexGuard};
+use std::time::{Duration, Instant};
+
+use device::FaultyDevice;
+use gpufeed::Strategy;
+use plan::Plan;
+use watch::Watch;
+
+/// What is measured is the whole process, so tests take turns.
+fn alone() -> MutexGuard<'static, ()> {
+    static TURN: Mutex<()> = Mutex::new(());
+    TURN.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+fn number(variable: &str) -> Option<u64> {
+    std::env::var(variable).ok().map(|text| text.parse().expect("a number"))
+}
+
+/// The seeds to run.
+fn seeds(runs: u64) -> Vec<u64> {
+    match number("GPUFEED_FAULT_SEED") {
+        Some(seed) => vec![seed; 1000],
+        None => (0..number("GPUFEED_FAULT_RUNS").unwrap_or(runs)).collect(),
+    }
+}
+
+/// Panics that are injected are not shown.
+fn quiet() {
+    let before = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |info| {
+        if !info.payload_as_str().is_some_and(|text| text.starts_with(source::INJECTED)) {
+            before(info);
+        }
+    }));
+}
+
+/// Runs a plan on its own thread and waits until nothing of it is left; `bytes` are live when it is.
+fn one<B: FaultyDevice>(plan: Plan, backend: B, bytes: Option<i64>) {
+    let (watch, seed, shown) = (Watch::new(), plan.seed, format!("{plan:#?}"));
+    let run = {
+        let watch = watch.clone();
+        move || run::run(&plan, &backend, &watch)
+    };
+    let thread = std::thread::Builder::new().name("fault-run".into()).spawn(run).expect("a thread");
+    let ended = watch.wait(thread);
+    drop(watch);
+    if let Err(what) = ended.and_then(|()| gone(bytes.map(|bytes| bytes + shown.capacity() as i64))) {
+        panic!("seed {seed}: {what}\nrun it alone with GPUFEED_FAULT_SEED={seed}\n{shown}");
+    }
+}
+
+/// Waits for what nobody joins: the thread that waits for asynchronous callers, and what ended threads take along.
+fn gone(bytes: Option<i64>) -> Result<(), String> {
+    let deadline = Instant::now() + Duration::from_secs(2);
+    loop {
+        let threads = process::own_threads();
+        let leaked = bytes.map_or(0, |bytes| counting::live() - bytes);
+        if threads == 0 && leaked == 0 {
+            return Ok(());
+        }
+        if Instant::now() > deadline {
+            let threads = process::threads().join("\n    ");
+            return Err(format!("{leaked} bytes are left; threads:\n    {threads}"));
+        }
+        std::thread::sleep(Duration::from_micros(200));
+    }
+}
+
+#[test]
+fn a_thousand_runs_on_the_host_end_leak_nothing_and_tell_every_cause() {
+    let _turn = alone();
+    quiet();
+    let run = |seed, bytes| {
+        let plan = Plan::new(seed, &[Strategy::Memcpy]);
+        let backend = device::host(&plan);
+        one(plan, backend, bytes);
+    };
+    let seeds = seeds(1000);
+    // What is made once and kept is the standard library's own.
+    (0..50).for_each(|seed| run(u64::MAX - seed, None));
+    let bytes = counting::live();
+    for seed in seeds {
+        run(seed, Some(bytes));
+    }
+}
+
+/// The same on a software or real Vulkan device, whose own memory this process does not count.
+#[cfg(feature = "wgpu")]
+#[test]
+fn runs_on_vulkan_end_and_tell_every_cause() {
+    use gpufeed::OpenError;
+    use gpufeed::backend::wgpu::WgpuBackend;
+
+    let _turn = alone();
+    quiet();
+    let shared = match WgpuBackend::open("vulkan:0") {
+        Err(OpenError::NoDevice { .. }) => {
+            return skip::skip("runs_on_vulkan_end_and_tell_every_cause", "no Vulkan device here");
+        }
+        opened => opened.expect("the device is there and opens"),
+    };
+    let strategies = shared.strategies();
+    for seed in seeds(60) {
+        let plan = Plan::new(seed, &strategies);
+        // One that is lost is of no use to the next run.
+        let backend = if plan.loss.is_some() { WgpuBackend::open("vulkan:0").expect("again") } else { shared.clone() };
+        one(plan, backend, None);
+    }
+}

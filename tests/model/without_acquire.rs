@@ -1,0 +1,18 @@
+//! The countdown with every `Acquire` weakened to `Relaxed`.
+
+#[path = "../../src/staging/countdown.rs"]
+mod countdown;
+#[path = "models.rs"]
+pub mod models;
+
+mod sync {
+    pub use loom::sync::atomic::{AtomicBool, AtomicUsize};
+
+    /// Stands in for the enum of this name.
+    #[allow(non_snake_case, non_upper_case_globals)]
+    pub mod Ordering {
+        pub use loom::sync::atomic::Ordering::{Relaxed, Release};
+
+        pub const Acquire: loom::sync::atomic::Ordering = Relaxed;
+    }
+}
