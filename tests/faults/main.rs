@@ -7,6 +7,7 @@
 #[path = "../support/counting.rs"]
 mod counting;
 mod device;
+mod harness;
 mod pass;
 mod plan;
 #[path = "../support/process.rs"]
@@ -22,12 +23,10 @@ mod watch;
 mod witness;
 
 use std::sync::{Mutex, MutexGuard};
-use std::time::{Duration, Instant};
 
 use device::FaultyDevice;
 use gpufeed::Strategy;
-use plan::Plan;
-use watch::Watch;
+use plan::{Plan, Size};
 
 /// What is measured is the whole process, so tests take turns.
 fn alone() -> MutexGuard<'static, ()> {
@@ -47,54 +46,17 @@ fn seeds(runs: u64) -> Vec<u64> {
     }
 }
 
-/// Panics that are injected are not shown.
-fn quiet() {
-    let before = std::panic::take_hook();
-    std::panic::set_hook(Box::new(move |info| {
-        if !info.payload_as_str().is_some_and(|text| text.starts_with(source::INJECTED)) {
-            before(info);
-        }
-    }));
-}
-
-/// Runs a plan on its own thread and waits until nothing of it is left; `bytes` are live when it is.
+/// Runs a plan; `bytes` are live when nothing of it is left.
 fn one<B: FaultyDevice>(plan: Plan, backend: B, bytes: Option<i64>) {
-    let (watch, seed, shown) = (Watch::new(), plan.seed, format!("{plan:#?}"));
-    let run = {
-        let watch = watch.clone();
-        move || run::run(&plan, &backend, &watch)
-    };
-    let thread = std::thread::Builder::new().name("fault-run".into()).spawn(run).expect("a thread");
-    let ended = watch.wait(thread);
-    drop(watch);
-    if let Err(what) = ended.and_then(|()| gone(bytes.map(|bytes| bytes + shown.capacity() as i64))) {
-        panic!("seed {seed}: {what}\nrun it alone with GPUFEED_FAULT_SEED={seed}\n{shown}");
-    }
-}
-
-/// Waits for what nobody joins: the thread that waits for asynchronous callers, and what ended threads take along.
-fn gone(bytes: Option<i64>) -> Result<(), String> {
-    let deadline = Instant::now() + Duration::from_secs(2);
-    loop {
-        let threads = process::own_threads();
-        let leaked = bytes.map_or(0, |bytes| counting::live() - bytes);
-        if threads == 0 && leaked == 0 {
-            return Ok(());
-        }
-        if Instant::now() > deadline {
-            let threads = process::threads().join("\n    ");
-            return Err(format!("{leaked} bytes are left; threads:\n    {threads}"));
-        }
-        std::thread::sleep(Duration::from_micros(200));
-    }
+    harness::attempt(plan, backend, bytes).unwrap_or_else(|what| panic!("{what}"));
 }
 
 #[test]
 fn a_thousand_runs_on_the_host_end_leak_nothing_and_tell_every_cause() {
     let _turn = alone();
-    quiet();
+    harness::quiet();
     let run = |seed, bytes| {
-        let plan = Plan::new(seed, &[Strategy::Memcpy]);
+        let plan = Plan::new(seed, &[Strategy::Memcpy], Size::SMALL);
         let backend = device::host(&plan);
         one(plan, backend, bytes);
     };
@@ -115,7 +77,7 @@ fn runs_on_vulkan_end_and_tell_every_cause() {
     use gpufeed::backend::wgpu::WgpuBackend;
 
     let _turn = alone();
-    quiet();
+    harness::quiet();
     let shared = match WgpuBackend::open("vulkan:0") {
         Err(OpenError::NoDevice { .. }) => {
             return skip::skip("runs_on_vulkan_end_and_tell_every_cause", "no Vulkan device here");
@@ -124,7 +86,7 @@ fn runs_on_vulkan_end_and_tell_every_cause() {
     };
     let strategies = shared.strategies();
     for seed in seeds(60) {
-        let plan = Plan::new(seed, &strategies);
+        let plan = Plan::new(seed, &strategies, Size::SMALL);
         // One that is lost is of no use to the next run.
         let backend = if plan.loss.is_some() { WgpuBackend::open("vulkan:0").expect("again") } else { shared.clone() };
         one(plan, backend, None);

@@ -80,14 +80,31 @@ pub struct Plan {
     pub ending: Ending,
 }
 
+/// How large runs are at most.
+#[derive(Clone, Copy, Debug)]
+pub struct Size {
+    pub samples: u64,
+    pub batch: u64,
+    /// Bytes of a sample, and of an image's side.
+    pub bytes: u64,
+    pub side: u64,
+}
+
+impl Size {
+    /// Small enough for a thousand runs in seconds.
+    pub const SMALL: Self = Self { samples: 60, batch: 9, bytes: 90, side: 9 };
+}
+
 impl Plan {
     /// The run of a seed, on a device that has these strategies.
-    pub fn new(seed: u64, strategies: &[Strategy]) -> Self {
+    pub fn new(seed: u64, strategies: &[Strategy], size: Size) -> Self {
         let mut random = Random::new(seed);
         let r = &mut random;
-        let samples = r.between(1, 60);
-        let (layout, preprocess) = samples_of(r);
-        let options = options(r, samples, strategies, preprocess);
+        let samples = r.between(1, size.samples);
+        let (layout, preprocess) = samples_of(r, size);
+        let options =
+            LoaderOptions { batch_size: r.between(1, size.batch) as usize, ..options(r, samples, strategies) };
+        let options = LoaderOptions { preprocess, ..options };
         let submissions = samples.div_ceil(options.batch_size as u64) * 2;
         Self {
             seed,
@@ -105,20 +122,19 @@ impl Plan {
     }
 }
 
-fn samples_of(r: &mut Random) -> (SampleLayout, Preprocess) {
+fn samples_of(r: &mut Random, size: Size) -> (SampleLayout, Preprocess) {
     if r.chance(50) {
-        let bytes = r.between(1, 90) as usize;
+        let bytes = r.between(1, size.bytes) as usize;
         return (SampleLayout::bytes(&[bytes]).expect("valid"), Preprocess::Raw);
     }
-    let (height, width) = (r.between(1, 7) as usize, r.between(1, 9) as usize);
+    let (height, width) = (r.between(1, size.side) as usize, r.between(1, size.side) as usize);
     (SampleLayout::image(height, width, 3).expect("valid"), Normalize::unit(3).into())
 }
 
 /// A new option that may be chosen at random is a line here.
-fn options(r: &mut Random, samples: u64, strategies: &[Strategy], preprocess: Preprocess) -> LoaderOptions {
+fn options(r: &mut Random, samples: u64, strategies: &[Strategy]) -> LoaderOptions {
     let world = r.mostly(80, 1, 3) as u64;
     LoaderOptions {
-        batch_size: r.between(1, 9) as usize,
         slots: r.mostly(40, 1, 5),
         outputs: r.mostly(30, 1, 5),
         workers: r.mostly(40, 1, 7),
@@ -132,7 +148,6 @@ fn options(r: &mut Random, samples: u64, strategies: &[Strategy], preprocess: Pr
         strategy: Some(r.pick(strategies)),
         fingerprints: r.chance(50),
         stall_timeout: r.pick(&[None, Some(Duration::from_secs(300)), Some(Duration::from_millis(1))]),
-        preprocess,
         ..LoaderOptions::default()
     }
 }

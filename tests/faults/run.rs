@@ -19,8 +19,16 @@ use super::witness::Witness;
 /// A tensor that was taken out, with what is in it.
 type Kept<B> = (<B as Backend>::Tensor, Vec<u64>, TensorDesc);
 
+/// What came in a run.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Tally {
+    pub epochs: u64,
+    pub batches: u64,
+    pub errors: u64,
+}
+
 /// Runs a plan. Panics where anything is not as it should be.
-pub fn run<B: FaultyDevice>(plan: &Plan, backend: &B, watch: &Watch) {
+pub fn run<B: FaultyDevice>(plan: &Plan, backend: &B, watch: &Watch) -> Tally {
     let canceller = Arc::<OnceLock<Canceller>>::default();
     let lose = {
         let backend = backend.clone();
@@ -35,12 +43,13 @@ pub fn run<B: FaultyDevice>(plan: &Plan, backend: &B, watch: &Watch) {
     arrange(plan.cancel, cancel, &mut events, &mut timers);
     let source = Arc::new(FaultySource::new(plan, events));
     watch.at("opening the loader", 0);
+    let mut tally = Tally::default();
     match Loader::new(backend, source.clone(), plan.options.clone()) {
         Ok(loader) => {
             assert!(canceller.set(loader.canceller()).is_ok());
             let (held, kept) = (Vec::new(), Vec::new());
             let (witness, random) = (Witness::new(plan), Random::new(plan.seed ^ 0xFEED));
-            Run { plan, witness, watch, random, held, kept }.all(loader);
+            tally = Run { plan, witness, watch, random, held, kept, tally }.all(loader);
         }
         Err(OpenError::Device(DeviceError::Lost { .. })) if plan.loss.is_some() => {}
         Err(error) => panic!("the loader does not open: {error}"),
@@ -49,6 +58,7 @@ pub fn run<B: FaultyDevice>(plan: &Plan, backend: &B, watch: &Watch) {
     timers.into_iter().for_each(|timer| timer.join().expect("it only sleeps"));
     drop(canceller);
     assert_eq!(Arc::strong_count(&source), 1, "somebody still holds the source");
+    tally
 }
 
 /// Has something happen when it should.
@@ -75,10 +85,11 @@ struct Run<'p, B: FaultyDevice> {
     random: Random,
     held: Vec<Batch<B>>,
     kept: Vec<Kept<B>>,
+    tally: Tally,
 }
 
 impl<'p, B: FaultyDevice> Run<'p, B> {
-    fn all(mut self, mut loader: Loader<B>) {
+    fn all(mut self, mut loader: Loader<B>) -> Tally {
         for (number, &(epoch, course)) in self.plan.epochs.iter().enumerate() {
             self.watch.at("starting epoch", number as u64);
             self.course(&mut loader, epoch, course);
@@ -90,7 +101,9 @@ impl<'p, B: FaultyDevice> Run<'p, B> {
         self.witness.report(&loader.bad_samples());
         self.watch.at("looking at kept tensors", 0);
         self.kept.iter().for_each(|(tensor, indices, desc)| self.witness.tensor(tensor, indices, desc));
+        let tally = self.tally;
         self.end(loader);
+        tally
     }
 
     fn course(&mut self, loader: &mut Loader<B>, number: u64, course: Course) {
@@ -109,6 +122,7 @@ impl<'p, B: FaultyDevice> Run<'p, B> {
 
     /// Goes through an epoch; where it stood, if it is to be resumed.
     fn epoch(&mut self, mut epoch: Epoch<'_, B>, pass: &mut Pass<'_>, course: Course) -> Option<ResumeToken> {
+        self.tally.epochs += 1;
         let (dead_before, remaining, mut wound_down) = (self.witness.dead, epoch.remaining(), false);
         loop {
             match course {
@@ -143,6 +157,10 @@ impl<'p, B: FaultyDevice> Run<'p, B> {
     }
 
     fn take(&mut self, pass: &mut Pass<'_>, item: Result<Batch<B>, LoadError>, course: Course) {
+        match &item {
+            Ok(_) => self.tally.batches += 1,
+            Err(_) => self.tally.errors += 1,
+        }
         match item {
             Ok(batch) => {
                 self.witness.batch(pass, &batch);

@@ -153,6 +153,11 @@ impl WgpuBackend {
         }
     }
 
+    /// An operation failed outside of a scope: the device refused it, unless it is lost, which explains everything.
+    pub(crate) fn refused(&self, message: String) -> DeviceError {
+        self.check().err().unwrap_or(DeviceError::Refused { message })
+    }
+
     pub(crate) fn lose(&self, reason: impl Into<String>) -> DeviceError {
         let reason = reason.into();
         self.lost_flag().set(reason.clone());

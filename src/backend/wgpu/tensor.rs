@@ -142,7 +142,7 @@ impl WgpuTensor {
         })?;
         backend.wait_until(None, || mapped.load(Ordering::Acquire))?;
         let view = staging.slice(..).get_mapped_range();
-        let view = view.map_err(|error| DeviceError::Refused { message: format!("reading back failed: {error}") })?;
+        let view = view.map_err(|error| backend.refused(format!("reading back failed: {error}")))?;
         Ok(view[..bytes].to_vec())
     }
 }
