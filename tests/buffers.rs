@@ -1,9 +1,10 @@
 //! Batches as an application's own `wgpu` buffers: submitted with, kept for good.
 
 #![cfg(feature = "wgpu")]
-#![allow(clippy::print_stderr)] // What is skipped is said.
 
-use std::io::Write;
+#[path = "support/skip.rs"]
+mod skip;
+
 use std::sync::Arc;
 
 use gpufeed::backend::wgpu::WgpuBackend;
@@ -12,12 +13,7 @@ use gpufeed::{Loader, LoaderOptions, MemorySource, OpenError, SampleLayout, wgpu
 fn loader(test: &str, outputs: usize) -> Option<Loader<WgpuBackend>> {
     let backend = match WgpuBackend::open("vulkan:0") {
         Err(OpenError::NoDevice { .. }) => {
-            let line = format!("skipped: {test}: no Vulkan device here");
-            eprintln!("{line}");
-            if let Some(path) = std::env::var_os("GPUFEED_SKIP_LOG") {
-                let log = std::fs::OpenOptions::new().create(true).append(true).open(path);
-                log.and_then(|mut log| writeln!(log, "{line}")).expect("the list of skipped tests can be written");
-            }
+            skip::skip(test, "no Vulkan device here");
             return None;
         }
         opened => opened.expect("the device is there and opens"),

@@ -1,9 +1,12 @@
 //! What is given up is given back: memory of batches that are never sent. In a process of its own, whose memory is measured.
 
 #![cfg(all(feature = "wgpu", target_os = "linux"))]
-#![allow(clippy::print_stderr)] // What is skipped is said.
 
-use std::io::Write;
+#[path = "support/process.rs"]
+mod process;
+#[path = "support/skip.rs"]
+mod skip;
+
 use std::sync::Arc;
 
 use gpufeed::backend::wgpu::WgpuBackend;
@@ -28,29 +31,16 @@ impl Source for Gone {
     }
 }
 
-fn resident_mib() -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").expect("Linux tells");
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("resident memory");
-    line.trim().trim_end_matches(" kB").trim().parse::<u64>().expect("a number") / 1024
-}
-
-fn skip(reason: &str) {
-    let line = format!("skipped: batches_that_are_never_sent_cost_no_memory: {reason}");
-    eprintln!("{line}");
-    if let Some(path) = std::env::var_os("GPUFEED_SKIP_LOG") {
-        let log = std::fs::OpenOptions::new().create(true).append(true).open(path);
-        log.and_then(|mut log| writeln!(log, "{line}")).expect("the list of skipped tests can be written");
-    }
-}
+const NAME: &str = "batches_that_are_never_sent_cost_no_memory";
 
 #[test]
 fn batches_that_are_never_sent_cost_no_memory() {
     let backend = match WgpuBackend::open("vulkan:0") {
-        Err(OpenError::NoDevice { .. }) => return skip("no Vulkan device here"),
+        Err(OpenError::NoDevice { .. }) => return skip::skip(NAME, "no Vulkan device here"),
         opened => opened.expect("the device is there and opens"),
     };
     if !backend.info().is_software() {
-        return skip("a card's memory does not show in the process");
+        return skip::skip(NAME, "a card's memory does not show in the process");
     }
     let layout = SampleLayout::bytes(&[1 << 20]).expect("valid");
     for strategy in [Strategy::StagingBelt, Strategy::WriteBufferWith, Strategy::FreshMapped, Strategy::MappedRing] {
@@ -58,10 +48,10 @@ fn batches_that_are_never_sent_cost_no_memory() {
         let mut loader = Loader::new(&backend, Arc::new(Gone(layout)), options).expect("the loader opens");
         let mut fail = || assert_eq!(loader.epoch(0).filter(Result::is_err).count(), 200);
         fail();
-        let before = resident_mib();
+        let before = process::resident_bytes() >> 20;
         fail();
         // 200 batches of 4 MiB were given up.
-        let grown = resident_mib().saturating_sub(before);
+        let grown = (process::resident_bytes() >> 20).saturating_sub(before);
         assert!(grown < 200, "{strategy}: {grown} MiB more");
     }
 }

@@ -1,11 +1,12 @@
 //! Devices to run the suite on, and what a test may do to them.
 
-use std::io::Write;
 use std::sync::mpsc;
 use std::time::Duration;
 
 use gpufeed::backend::host::{Faults, HostBackend};
 use gpufeed::{Backend, OpenError, Strategy};
+
+pub use crate::skip::skip;
 
 /// What a test needs beyond the contract: ways to make things go wrong.
 pub trait TestDevice: Backend {
@@ -57,15 +58,6 @@ pub fn run<B: TestDevice>(
                 std::panic::resume_unwind(panic);
             }
         }
-    }
-}
-
-pub fn skip(name: &str, reason: &str) {
-    let line = format!("skipped: {name}: {reason}");
-    eprintln!("{line}");
-    if let Some(path) = std::env::var_os("GPUFEED_SKIP_LOG") {
-        let log = std::fs::OpenOptions::new().create(true).append(true).open(path);
-        log.and_then(|mut log| writeln!(log, "{line}")).expect("the list of skipped tests can be written");
     }
 }
 

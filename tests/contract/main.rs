@@ -2,8 +2,6 @@
 //!
 //! Tests on a device that this machine lacks are skipped in sight.
 
-#![allow(clippy::print_stderr)] // What is skipped is said.
-
 mod device;
 #[cfg(feature = "wgpu")]
 mod direct;
@@ -11,6 +9,8 @@ mod faults;
 mod feeders;
 mod lanes;
 mod loaders;
+#[path = "../support/skip.rs"]
+mod skip;
 mod trust;
 
 /// Makes every test of the suite for one way of opening a device and one strategy.

@@ -69,26 +69,37 @@ fn a_thousand_runs_on_the_host_end_leak_nothing_and_tell_every_cause() {
     }
 }
 
-/// The same on a software or real Vulkan device, whose own memory this process does not count.
+/// The same on a device of wgpu's, whose own memory this process does not count.
 #[cfg(feature = "wgpu")]
-#[test]
-fn runs_on_vulkan_end_and_tell_every_cause() {
+fn runs_on(id: &str, name: &str, runs: u64) {
     use gpufeed::OpenError;
     use gpufeed::backend::wgpu::WgpuBackend;
 
     let _turn = alone();
     harness::quiet();
-    let shared = match WgpuBackend::open("vulkan:0") {
-        Err(OpenError::NoDevice { .. }) => {
-            return skip::skip("runs_on_vulkan_end_and_tell_every_cause", "no Vulkan device here");
+    let shared = match WgpuBackend::open(id) {
+        Err(OpenError::NoDevice { found, .. }) => {
+            return skip::skip(name, &format!("no such device here (found: {found})"));
         }
         opened => opened.expect("the device is there and opens"),
     };
     let strategies = shared.strategies();
-    for seed in seeds(60) {
+    for seed in seeds(runs) {
         let plan = Plan::new(seed, &strategies, Size::SMALL);
         // One that is lost is of no use to the next run.
-        let backend = if plan.loss.is_some() { WgpuBackend::open("vulkan:0").expect("again") } else { shared.clone() };
+        let backend = if plan.loss.is_some() { WgpuBackend::open(id).expect("again") } else { shared.clone() };
         one(plan, backend, None);
     }
+}
+
+#[cfg(feature = "wgpu")]
+#[test]
+fn runs_on_vulkan_end_and_tell_every_cause() {
+    runs_on("vulkan:0", "runs_on_vulkan_end_and_tell_every_cause", 60);
+}
+
+#[cfg(feature = "wgpu")]
+#[test]
+fn runs_on_gl_end_and_tell_every_cause() {
+    runs_on("gl:0", "runs_on_gl_end_and_tell_every_cause", 40);
 }
