@@ -38,7 +38,7 @@ use run::Tally;
 const SIZE: Size = Size { samples: 600, batch: 40, bytes: 20_000, side: 48 };
 const EVERY: Duration = Duration::from_secs(5);
 /// What allocators and drivers may keep for themselves, in bytes of the heap and of resident memory.
-const HEAP_GROWTH: i64 = 2 << 20;
+const HEAP_GROWTH: i64 = 1 << 20;
 const RESIDENT_GROWTH: i64 = 64 << 20;
 
 /// What the process holds between two runs.
@@ -89,7 +89,8 @@ impl Devices {
         }
         let plan = Plan::new(seed, &[Strategy::Memcpy], SIZE);
         let backend = device::host(&plan);
-        harness::attempt(plan, backend, Some(counting::live()).filter(|_| seed > 50))
+        // Drivers free in their own time what an earlier run had, so that bytes are compared over many runs.
+        harness::attempt(plan, backend, None)
     }
 }
 
