@@ -28,6 +28,9 @@ use device::FaultyDevice;
 use gpufeed::Strategy;
 use plan::{Plan, Size};
 
+/// Small enough for a thousand runs in seconds.
+const SMALL: Size = Size { samples: 60, batch: 9, bytes: 90, side: 9 };
+
 /// What is measured is the whole process, so tests take turns.
 fn alone() -> MutexGuard<'static, ()> {
     static TURN: Mutex<()> = Mutex::new(());
@@ -56,7 +59,7 @@ fn a_thousand_runs_on_the_host_end_leak_nothing_and_tell_every_cause() {
     let _turn = alone();
     harness::quiet();
     let run = |seed, bytes| {
-        let plan = Plan::new(seed, &[Strategy::Memcpy], Size::SMALL);
+        let plan = Plan::new(seed, &[Strategy::Memcpy], SMALL);
         let backend = device::host(&plan);
         one(plan, backend, bytes);
     };
@@ -85,7 +88,7 @@ fn runs_on(id: &str, name: &str, runs: u64) {
     };
     let strategies = shared.strategies();
     for seed in seeds(runs) {
-        let plan = Plan::new(seed, &strategies, Size::SMALL);
+        let plan = Plan::new(seed, &strategies, SMALL);
         // One that is lost is of no use to the next run.
         let backend = if plan.loss.is_some() { WgpuBackend::open(id).expect("again") } else { shared.clone() };
         one(plan, backend, None);

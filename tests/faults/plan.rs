@@ -90,11 +90,6 @@ pub struct Size {
     pub side: u64,
 }
 
-impl Size {
-    /// Small enough for a thousand runs in seconds.
-    pub const SMALL: Self = Self { samples: 60, batch: 9, bytes: 90, side: 9 };
-}
-
 impl Plan {
     /// The run of a seed, on a device that has these strategies.
     pub fn new(seed: u64, strategies: &[Strategy], size: Size) -> Self {
