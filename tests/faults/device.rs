@@ -29,6 +29,7 @@ pub fn host(plan: &Plan) -> HostBackend {
         Some(When::AtSubmission(number)) => Some(number),
         _ => None,
     };
+    #[allow(clippy::needless_update)] // Faults of other kinds come in time.
     let faults = Faults { delay: plan.delay, refuse_submission: plan.refuse, lose_at_submission, ..Faults::default() };
     HostBackend::with_faults(faults)
 }

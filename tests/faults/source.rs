@@ -59,7 +59,7 @@ impl Source for FaultySource {
         let whole = bytes.len();
         match self.plan.faults.get(&index) {
             Some(SampleFault::Error) => return Err(format!("{INJECTED} {index}").into()),
-            Some(SampleFault::Flaky) if times % 2 == 0 => return Err(format!("{INJECTED} {index}").into()),
+            Some(SampleFault::Flaky) if times.is_multiple_of(2) => return Err(format!("{INJECTED} {index}").into()),
             Some(SampleFault::Panic) => {
                 // Not before something is written.
                 out.write(&bytes[..whole / 2])?;

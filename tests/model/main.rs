@@ -3,6 +3,8 @@
 //!
 //! The same models over weakened orderings must fail: that is the proof that they can.
 
+#![allow(clippy::duplicate_mod)] // That is the point: one file over several kinds of atomics.
+
 mod loom_atomics;
 mod without_acquire;
 mod without_release;
