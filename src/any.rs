@@ -205,6 +205,14 @@ impl AnyLoader {
         }
     }
 
+    /// Whether [`resume`](Self::resume) would take this token, as [`Loader::check_resume`].
+    ///
+    /// # Errors
+    /// As `resume`.
+    pub fn check_resume(&self, token: &ResumeToken) -> Result<(), ResumeError> {
+        each!(Self, self, loader => loader.check_resume(token))
+    }
+
     /// What ends the loader's waits, from another thread.
     #[must_use]
     pub fn canceller(&self) -> Canceller {
@@ -323,6 +331,20 @@ impl AnyEpoch<'_> {
         each!(Self, self, epoch => epoch.wind_down());
     }
 
+    /// What ends the loader's waits, from another thread.
+    #[must_use]
+    pub fn canceller(&self) -> Canceller {
+        each!(Self, self, epoch => epoch.canceller())
+    }
+
+    /// The next batch, as [`Epoch::next_async`].
+    ///
+    /// # Errors
+    /// As `next`.
+    pub async fn next_async(&mut self) -> Option<Result<AnyBatch, LoadError>> {
+        wrap!(self, epoch => epoch.next_async().await, AnyBatch)
+    }
+
     /// Where delivery stands, as [`Epoch::resume_token`].
     ///
     /// # Errors
@@ -426,6 +448,14 @@ impl AnyBatch {
     #[must_use]
     pub fn padding(&self) -> usize {
         each!(Self, self, batch => batch.padding())
+    }
+
+    /// Whether the device has written the tensor, as [`Batch::is_ready`].
+    ///
+    /// # Errors
+    /// The device's error.
+    pub fn is_ready(&self) -> Result<bool, DeviceError> {
+        each!(Self, self, batch => batch.is_ready())
     }
 
     /// Waits until the device has written the tensor, as [`Batch::wait`].

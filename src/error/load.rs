@@ -161,7 +161,7 @@ impl fmt::Display for Stall {
             write!(f, "{idle} of {workers} workers have nothing to read; ")?;
         }
         f.write_str(match pump {
-            PumpState::Idle => "the pump waits for them or for a batch to be dropped",
+            PumpState::Idle => "the pump waits for something to do, or for a batch to be dropped",
             PumpState::AwaitsDevice => "the pump waits for the device",
             PumpState::InDriver => "the pump is inside of the device's driver",
         })?;

@@ -73,9 +73,8 @@ impl Activity {
         self.generation.store(generation, Ordering::Relaxed);
     }
 
-    /// The user begins to wait: time counts from here.
+    /// The user begins to wait: the watchdog's clock runs while it does.
     pub(super) fn wait(&self) -> Waiting<'_> {
-        self.moved();
         self.waiting.store(true, Ordering::Relaxed);
         Waiting(self)
     }

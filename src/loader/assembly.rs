@@ -4,7 +4,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
 
-use super::bad::Noted;
+use super::bad::{Noted, chain};
 use super::outputs::reserved;
 use crate::error::{DeviceError, LoadError, SourceError};
 
@@ -43,14 +43,22 @@ impl Failure {
         }
     }
 
+    /// What was wrong with the sample itself, in words.
+    pub(super) fn describe(&self) -> String {
+        match self {
+            Self::Source { source, .. } => chain(&**source),
+            Self::Panic { message, .. } => format!("the source panicked: {message}"),
+            Self::Short { written, expected, .. } => {
+                format!("the source wrote {written} of the sample's {expected} bytes")
+            }
+        }
+    }
+
     /// What was wrong with the sample itself.
     pub(super) fn into_cause(self) -> SourceError {
         match self {
             Self::Source { source, .. } => source,
-            Self::Panic { message, .. } => format!("the source panicked: {message}").into(),
-            Self::Short { written, expected, .. } => {
-                format!("the source wrote {written} of the sample's {expected} bytes").into()
-            }
+            other => other.describe().into(),
         }
     }
 
@@ -128,16 +136,15 @@ impl Assembly {
         noted
     }
 
-    /// Takes the samples out that were left out since the last call, and tells whether there were any. No worker may be at work.
-    pub(super) fn drop_skipped(&self) -> bool {
+    /// Takes the samples out that were left out since the last call, and tells the place of the first of them; `None` if there are
+    /// none. No worker may be at work.
+    pub(super) fn drop_skipped(&self) -> Option<usize> {
         let mut noted = self.noted();
-        let first = usize::try_from(self.dropped.load(Ordering::Relaxed)).unwrap_or(usize::MAX).min(noted.len());
-        let skipped = &mut noted[first..];
+        let before = usize::try_from(self.dropped.load(Ordering::Relaxed)).unwrap_or(usize::MAX).min(noted.len());
+        let skipped = &mut noted[before..];
         skipped.sort_by_key(|noted| noted.position);
         let mut out = skipped.iter().filter(|noted| noted.substitute.is_none()).map(|noted| noted.position).peekable();
-        if out.peek().is_none() {
-            return false;
-        }
+        let first = *out.peek()?;
         let (samples, own) = (self.samples(), self.samples() - self.padding());
         let (mut kept, mut kept_own) = (0, 0);
         for position in 0..samples {
@@ -150,7 +157,7 @@ impl Assembly {
         self.samples.store(kept as u64, Ordering::Relaxed);
         self.padding.store((kept - kept_own) as u64, Ordering::Relaxed);
         self.dropped.store(noted.len() as u64, Ordering::Relaxed);
-        true
+        Some(first)
     }
 
     pub(super) fn set_label(&self, position: usize, label: i64) {
@@ -178,14 +185,12 @@ impl Assembly {
         self.cancelled.load(Ordering::Relaxed)
     }
 
-    /// Keeps the failure of the lowest index that was seen, and stops the other workers.
+    /// Keeps the failure of the lowest index that was seen: the batch is lost.
     pub(super) fn fail(&self, failure: Failure) {
         let mut kept = self.failure();
         if kept.as_ref().is_none_or(|kept| failure.index() < kept.index()) {
             *kept = Some(failure);
         }
-        drop(kept);
-        self.cancel();
     }
 
     pub(super) fn take_failure(&self) -> Option<Failure> {

@@ -1,23 +1,28 @@
 //! Samples that cannot be read: what becomes of them, and how many there may be.
 
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Mutex, MutexGuard};
 
 use serde::Serialize;
 
 use super::options::LoaderOptions;
 use super::permutation::mix;
+use super::pump::Begin;
 use super::subset::Subset;
 use crate::error::{LoadError, OpenError, SourceError};
 
 /// What happens to a sample whose source fails, panics or writes less than a sample.
+///
+/// Strategies that read the source's own memory call no `read`, so that they know no bad samples: where the memory has changed their
+/// batch is lost, whatever is said here. Without [`ordered`](LoaderOptions::ordered) delivery it depends on chance which sample is the
+/// first beyond a limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub enum BadSamples {
     /// Its batch is lost, and an error takes the batch's place.
     #[default]
     Fail,
-    /// It is left out. Its batch is shorter, so that no other batch changes; a batch of which nothing is left does not come. The
-    /// rest of such a batch is read a second time.
+    /// It is left out. Its batch is shorter, so that no other batch changes; a batch of which nothing is left does not come. What follows
+    /// it in its batch is read a second time.
     Skip(Tolerance),
     /// Another sample takes its place: which one depends on the seed and the bad sample's index alone. After
     /// [`TRIES`](Self::TRIES) that cannot be read either the batch is lost.
@@ -45,19 +50,23 @@ pub struct BadSample {
     pub batch: u64,
     /// Its index in the source.
     pub index: u64,
-    /// The sample that took its place; `None` if it was left out.
+    /// The sample that took its place; `None` if there is none.
     pub substitute: Option<u64>,
+    /// Whether its batch is lost with it, since nothing that was tried in its place could be read.
+    pub batch_lost: bool,
     /// The error, with its causes.
     pub cause: String,
 }
 
-/// Samples that were left out or replaced since the loader was made.
+/// Samples that were left out or replaced, of the batches delivered since the loader was made.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct BadSampleReport {
     /// How many were left out.
     pub skipped: u64,
     /// How many others took their place.
     pub substituted: u64,
+    /// How many could not be replaced, so that their batches were lost.
+    pub unreplaced: u64,
     /// The first of them, in the order of delivery; no more than [`LISTED`](Self::LISTED).
     pub listed: Vec<BadSample>,
 }
@@ -71,13 +80,9 @@ impl BadSamples {
     /// How many samples are tried in a bad one's place.
     pub const TRIES: u32 = 16;
 
-    /// The key of the policy, as a resume token spells it.
-    pub(super) fn key(self) -> &'static str {
-        match self {
-            Self::Fail => "fail",
-            Self::Skip(_) => "skip",
-            Self::Substitute(_) => "substitute",
-        }
+    /// Whether it decides which samples there are, and not only which are missing.
+    pub(super) fn substitutes(self) -> bool {
+        matches!(self, Self::Substitute(_))
     }
 
     pub(super) fn check(self) -> Result<(), OpenError> {
@@ -106,13 +111,14 @@ impl Tolerance {
         match self {
             Self::All => u64::MAX,
             Self::Count(most) => most,
-            Self::Rate(rate) => (samples as f64 * rate) as u64,
+            // A product just below a whole number was meant to be it.
+            Self::Rate(rate) => (samples as f64 * rate * (1.0 + 1e-12)) as u64,
         }
     }
 
     fn in_words(self, most: u64) -> String {
         match self {
-            Self::Rate(rate) => format!("{most} ({}% of the epoch)", rate * 100.0),
+            Self::Rate(rate) => format!("{most} ({}% of the epoch)", (rate * 1e8).round() / 1e6),
             _ => most.to_string(),
         }
     }
@@ -150,10 +156,12 @@ pub(super) struct Noted {
     pub(super) position: usize,
     pub(super) index: u64,
     pub(super) substitute: Option<u64>,
+    /// Whether its batch is lost with it.
+    pub(super) lost: bool,
     pub(super) cause: SourceError,
 }
 
-/// Counts and lists bad samples, in the order of delivery. Shared by the pump and the user.
+/// Counts and lists bad samples as they are delivered.
 #[derive(Debug, Default)]
 pub(super) struct Ledger(Mutex<BadSampleReport>);
 
@@ -162,22 +170,22 @@ impl Ledger {
         self.lock().clone()
     }
 
+    /// How many were left out, and how many replaced.
     pub(super) fn counts(&self) -> (u64, u64) {
         let report = self.lock();
         (report.skipped, report.substituted)
     }
 
-    fn add(&self, epoch: u64, batch: u64, noted: &Noted) {
-        let Noted { index, substitute, cause, .. } = noted;
-        log::warn!("sample {index} (epoch {epoch}, batch {batch}) could not be read: {}", chain(&**cause));
+    pub(super) fn add(&self, bad: BadSample) {
+        log::warn!("sample {} (epoch {}, batch {}) could not be read: {}", bad.index, bad.epoch, bad.batch, bad.cause);
         let mut report = self.lock();
-        match substitute {
-            Some(_) => report.substituted += 1,
-            None => report.skipped += 1,
+        match (bad.batch_lost, bad.substitute) {
+            (true, _) => report.unreplaced += 1,
+            (false, Some(_)) => report.substituted += 1,
+            (false, None) => report.skipped += 1,
         }
         if report.listed.len() < BadSampleReport::LISTED {
-            let (index, substitute, cause) = (*index, *substitute, chain(&**cause));
-            report.listed.push(BadSample { epoch, batch, index, substitute, cause });
+            report.listed.push(bad);
         }
     }
 
@@ -189,7 +197,6 @@ impl Ledger {
 /// The bad samples of the epoch under way, against what is allowed.
 #[derive(Debug)]
 pub(super) struct Toll {
-    ledger: Arc<Ledger>,
     policy: BadSamples,
     samples: u64,
     seen: u64,
@@ -197,44 +204,43 @@ pub(super) struct Toll {
 }
 
 impl Toll {
-    pub(super) fn new(ledger: Arc<Ledger>, policy: BadSamples) -> Self {
-        Self { ledger, policy, samples: 0, seen: 0, bad: 0 }
+    pub(super) fn new(policy: BadSamples) -> Self {
+        Self { policy, samples: 0, seen: 0, bad: 0 }
     }
 
-    /// Another epoch, of `samples` samples.
-    pub(super) fn restart(&mut self, samples: u64) {
-        (self.samples, self.seen, self.bad) = (samples, 0, 0);
+    /// Another epoch, or the rest of one.
+    pub(super) fn restart(&mut self, epoch: &Begin) {
+        let before = epoch.sampler.samples_before(epoch.first);
+        (self.samples, self.seen, self.bad) = (epoch.sampler.samples(), before, epoch.bad);
     }
 
-    /// Takes the bad samples of a batch of `asked` samples, in their order.
-    ///
-    /// # Errors
-    /// [`LoadError::TooManyBadSamples`], once they are too many.
-    pub(super) fn take(&mut self, epoch: u64, batch: u64, asked: usize, noted: Vec<Noted>) -> Result<(), LoadError> {
+    /// Takes the bad samples of a batch of `asked` samples, in their order, and tells whether they are too many.
+    pub(super) fn take(
+        &mut self,
+        epoch: u64,
+        batch: u64,
+        asked: usize,
+        noted: Vec<Noted>,
+    ) -> (Vec<BadSample>, Option<LoadError>) {
         self.seen += asked as u64;
-        for bad in noted {
+        let tolerance = self.policy.tolerance();
+        let (most, seen) = (tolerance.most(self.samples), self.seen);
+        let mut taken = Vec::with_capacity(noted.len());
+        for Noted { index, substitute, lost, cause, .. } in noted {
             self.bad += 1;
-            self.ledger.add(epoch, batch, &bad);
-            let tolerance = self.policy.tolerance();
-            let most = tolerance.most(self.samples);
+            let text = chain(&*cause);
+            taken.push(BadSample { epoch, batch, index, substitute, batch_lost: lost, cause: text });
             if self.bad > most {
-                let (limit, index, source) = (tolerance.in_words(most), bad.index, bad.cause);
-                return Err(LoadError::TooManyBadSamples {
-                    bad: self.bad,
-                    seen: self.seen,
-                    limit,
-                    index,
-                    batch,
-                    source,
-                });
+                let (bad, limit, source) = (self.bad, tolerance.in_words(most), cause);
+                return (taken, Some(LoadError::TooManyBadSamples { bad, seen, limit, index, batch, source }));
             }
         }
-        Ok(())
+        (taken, None)
     }
 }
 
 /// An error with its causes, in one line.
-fn chain(error: &(dyn std::error::Error + 'static)) -> String {
+pub(super) fn chain(error: &(dyn std::error::Error + 'static)) -> String {
     let causes = std::iter::successors(Some(error), |error| error.source()).map(ToString::to_string);
     causes.collect::<Vec<_>>().join(": ")
 }

@@ -133,7 +133,8 @@ impl<B: Backend> Batch<B> {
         self.on_pump(move || tensor.wait())
     }
 
-    /// Whether the device has written the tensor: looks, and never waits.
+    /// Whether the device has written the tensor: looks, and does not wait for it. (On GL, where one thread may talk to the device, it
+    /// waits for that thread.)
     ///
     /// # Errors
     /// The device's error.

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use super::pump::Delivery;
 use crate::error::LoadError;
 
-/// Cancels a loader from any thread, for good: whoever waits in it, now or later, gets [`LoadError::Cancelled`] at once. Clones cancel the
-/// same loader, and may outlive it. Made by [`Loader::canceller`](super::Loader::canceller).
+/// Cancels a loader from any thread, for good: whoever waits for its batches, or for it to become idle, now or later, gets
+/// [`LoadError::Cancelled`] at once. Clones cancel the same loader, and may outlive it. Made by [`Loader::canceller`](super::Loader::canceller).
 ///
 /// ```
 /// # use std::sync::Arc;
@@ -32,7 +32,7 @@ impl Canceller {
         let wake = move || {
             if let Some(deliveries) = deliveries.upgrade() {
                 // Of no epoch: it only wakes, and the flag tells. Without a receiver nobody waits.
-                let _ = deliveries.send(Delivery { generation: 0, output: None, result: Err(LoadError::Cancelled) });
+                let _ = deliveries.send(Delivery::told(0, Err(LoadError::Cancelled)));
             }
         };
         Self { cancelled: Arc::default(), wake: Arc::new(wake) }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use super::batch::Batch;
 use super::cancel::Canceller;
 use super::pump::{Delivered, Delivery, ToPump};
-use super::resume::{ResumeError, ResumeToken};
+use super::resume::{ResumeError, ResumeToken, Standing};
 use super::{Loader, patience};
 use crate::backend::Backend;
 use crate::error::{DeviceError, LoadError};
@@ -24,12 +24,17 @@ pub struct Epoch<'a, B: Backend> {
     at: u64,
     /// Batches in all: fewer than the epoch has, once it was wound down.
     end: u64,
+    /// Bad samples in the batches answered.
+    bad: u64,
     over: bool,
+    /// Since when the user waits for the next batch: a wait that ended in time goes on.
+    waits_since: Option<Instant>,
 }
 
 impl<'a, B: Backend> Epoch<'a, B> {
-    pub(super) fn new(loader: &'a mut Loader<B>, generation: u64, epoch: u64, at: u64, end: u64) -> Self {
-        Self { loader, generation, epoch, at, end, over: false }
+    pub(super) fn new(loader: &'a mut Loader<B>, generation: u64, at: Standing, end: u64) -> Self {
+        let Standing { epoch, batch, bad } = at;
+        Self { loader, generation, epoch, at: batch, end, bad, over: false, waits_since: None }
     }
 
     /// The epoch's number.
@@ -38,7 +43,7 @@ impl<'a, B: Backend> Epoch<'a, B> {
         self.epoch
     }
 
-    /// The batches still to come, errors included.
+    /// The batches still to come, errors included, and those of which no sample will be left.
     #[must_use]
     pub fn remaining(&self) -> u64 {
         if self.over { 0 } else { self.end - self.at }
@@ -66,7 +71,8 @@ impl<'a, B: Backend> Epoch<'a, B> {
             return Err(ResumeError::Unordered);
         }
         let batches = self.loader.batches_per_epoch();
-        Ok(ResumeToken::new(&**source, options, self.epoch, self.at, batches))
+        let at = Standing { epoch: self.epoch, batch: self.at, bad: self.bad };
+        Ok(ResumeToken::new(&**source, options, at, batches))
     }
 
     /// What ends the loader's waits, from another thread.
@@ -90,12 +96,13 @@ impl<'a, B: Backend> Epoch<'a, B> {
             if let Err(error) = self.check() {
                 return Some(Err(error));
             }
-            let start = Instant::now();
+            let first = self.waits_since.is_none();
+            self.waits_since.get_or_insert_with(Instant::now);
             let (delivery, at_once) = match self.receive(end) {
                 Ok(received) => received,
                 Err(error) => return Some(Err(self.end_on(error))),
             };
-            if let Some(batch) = self.hand_over(delivery, start, at_once) {
+            if let Some(batch) = self.hand_over(delivery, at_once && first) {
                 return Some(batch);
             }
         }
@@ -106,6 +113,7 @@ impl<'a, B: Backend> Epoch<'a, B> {
     fn receive(&self, end: Option<(Instant, Duration)>) -> Result<(Delivery<B::Tensor>, bool), LoadError> {
         let Loader { deliveries, activity, canceller, .. } = &*self.loader;
         loop {
+            self.check_leases()?;
             let (delivery, at_once) = match deliveries.try_recv() {
                 Ok(delivery) => (delivery, true),
                 Err(_) => {
@@ -153,8 +161,8 @@ impl<'a, B: Backend> Epoch<'a, B> {
             if let Err(error) = self.check() {
                 return Some(Err(error));
             }
-            let start = Instant::now();
-            let at_once = !self.loader.deliveries.is_empty();
+            let at_once = self.waits_since.is_none() && !self.loader.deliveries.is_empty();
+            self.waits_since.get_or_insert_with(Instant::now);
             let waiting = self.loader.activity.wait();
             let received = self.loader.deliveries.recv_async().await;
             drop(waiting);
@@ -166,7 +174,7 @@ impl<'a, B: Backend> Epoch<'a, B> {
                 self.loader.put_back(delivery.output);
                 continue;
             }
-            if let Some(batch) = self.hand_over(delivery, start, at_once) {
+            if let Some(batch) = self.hand_over(delivery, at_once) {
                 return Some(batch);
             }
         }
@@ -178,6 +186,10 @@ impl<'a, B: Backend> Epoch<'a, B> {
         if self.loader.canceller.is_cancelled() {
             return Err(self.end_on(LoadError::Cancelled));
         }
+        self.check_leases()
+    }
+
+    fn check_leases(&self) -> Result<(), LoadError> {
         // An error may be on its way although no tensor is.
         if self.loader.outputs.all_leased() && self.loader.deliveries.is_empty() {
             return Err(LoadError::AllTensorsLeased { outputs: self.loader.outputs.size() });
@@ -198,14 +210,13 @@ impl<'a, B: Backend> Epoch<'a, B> {
     }
 
     /// Makes a batch of a delivery of this epoch. `None` for a batch of which no sample is left.
-    fn hand_over(
-        &mut self,
-        delivery: Delivery<B::Tensor>,
-        start: Instant,
-        at_once: bool,
-    ) -> Option<Result<Batch<B>, LoadError>> {
-        // What takes no batch's place is not counted as one.
-        self.at += u64::from(delivery.output.is_some());
+    fn hand_over(&mut self, delivery: Delivery<B::Tensor>, at_once: bool) -> Option<Result<Batch<B>, LoadError>> {
+        // What takes no batch's place is not counted as one, and the wait for that goes on.
+        let of_a_batch = delivery.output.is_some();
+        self.at += u64::from(of_a_batch);
+        let since = if of_a_batch { self.waits_since.take() } else { self.waits_since };
+        self.bad += delivery.bad.len() as u64;
+        delivery.bad.into_iter().for_each(|bad| self.loader.ledger.add(bad));
         match (delivery.result, delivery.output) {
             (Ok(Delivered { samples: 0, .. }), output) => {
                 self.loader.put_back(output);
@@ -213,7 +224,8 @@ impl<'a, B: Backend> Epoch<'a, B> {
             }
             (Ok(delivered), Some(output)) => {
                 let (layout, samples) = (self.loader.layout, delivered.samples);
-                self.loader.metrics.delivered(samples, layout.payload(samples), start.elapsed(), at_once);
+                let wait = since.map(|since| since.elapsed()).unwrap_or_default();
+                self.loader.metrics.delivered(samples, layout.payload(samples), wait, at_once);
                 let desc = self.loader.options.preprocess.tensor(&layout, samples);
                 let pool = Arc::clone(&self.loader.outputs);
                 Some(Ok(Batch::new(output, pool, desc, delivered.number, self.epoch).with_padding(delivered.padding)))
@@ -224,7 +236,9 @@ impl<'a, B: Backend> Epoch<'a, B> {
             }
             (Err(error), output) => {
                 self.loader.put_back(output);
-                self.loader.metrics.failed();
+                if of_a_batch {
+                    self.loader.metrics.failed();
+                }
                 Some(Err(self.end_on(error)))
             }
         }

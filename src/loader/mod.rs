@@ -16,12 +16,13 @@
 //!   a shuffle of 2^40 samples takes no memory. [`fingerprints`](LoaderOptions::fingerprints), computed by the device over the bytes that
 //!   it got, prove it.
 //! - **Going on.** [`Epoch::resume_token`] is a place in that order, of constant size. [`Loader::resume`] goes on there, on another device as
-//!   well, and refuses, by name, what would give other batches.
+//!   well, and refuses, by name, what would give other samples.
 //! - **Samples that cannot be read** fail their batch, are left out of it, or are replaced, as [`BadSamples`] says: counted, listed by
-//!   [`Loader::bad_samples`], and within a limit. No other batch changes.
-//! - **Nobody gets stuck.** Every wait of the user ends: by [`Canceller`] from another thread, by [`Epoch::next_timeout`],
-//!   [`Batch::wait_timeout`] and [`Feeder::feed_timeout`] in time, by dropping what is awaited, and where nothing moves at all by
-//!   [`LoadError::Stalled`], which tells who waits for what. Dropping a loader takes no longer than its
+//!   [`Loader::bad_samples`], and within a limit, which resuming does not forget. No other batch changes.
+//! - **Nobody gets stuck.** The wait for a batch ends by [`Canceller`] from another thread, by [`Epoch::next_timeout`] in time, by dropping
+//!   what is awaited, and where nothing moves at all by [`LoadError::Stalled`], which tells who waits for what. [`Batch::wait`], `read` and
+//!   `fingerprints`, and [`Feeder::feed`] wait for the device as long as it takes; [`Batch::wait_timeout`] and [`Feeder::feed_timeout`] do
+//!   not. Dropping a loader takes no longer than its
 //!   [`shutdown_timeout`](LoaderOptions::shutdown_timeout) and a second: a worker that does not come back from the source is left
 //!   behind then with its slot, and so is a pump that does not come back from the device; the log says so.
 
@@ -60,13 +61,14 @@ pub use sampler::{Order, Sampler};
 pub use subset::Subset;
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use activity::Activity;
 use bad::{Ledger, Substitutes, Toll};
 use metrics::Metrics;
 use outputs::{Output, OutputPool, reserved};
 use pump::{Begin, Delivery, Direct, Progress, Pump, ToPump};
+use resume::Standing;
 use threads::Threads;
 use worker::Worker;
 
@@ -161,14 +163,16 @@ impl<B: Backend> Loader<B> {
             outputs: Arc::clone(&outputs),
             metrics: Arc::clone(&metrics),
             activity: Arc::clone(&activity),
-            toll: Toll::new(Arc::clone(&ledger), options.bad_samples),
+            toll: Toll::new(options.bad_samples),
+            skips: matches!(options.bad_samples, BadSamples::Skip(_)),
             direct: offsets.map(|offsets| Direct { source: Arc::clone(&source), depth: options.slots, offsets }),
             progress,
         };
-        threads.start_pump(serving)?;
+        // The pump last: it ends when it is told to, and the others when it has.
         if let Some(timeout) = options.stall_timeout {
             threads.start_watchdog(Arc::clone(&activity), timeout, watched)?;
         }
+        threads.start_pump(serving)?;
         Ok(Self {
             threads,
             pump,
@@ -192,7 +196,7 @@ impl<B: Backend> Loader<B> {
     ///
     /// The iterator borrows the loader, so that two epochs cannot run at once.
     pub fn epoch(&mut self, epoch: u64) -> Epoch<'_, B> {
-        self.begin(epoch, 0)
+        self.begin(Standing { epoch, ..Standing::default() })
     }
 
     /// Goes on where a token was made, by this loader or another: what it had not delivered follows, and nothing twice.
@@ -218,18 +222,26 @@ impl<B: Backend> Loader<B> {
     /// [`ResumeError`] names what differs between the token's loader and this one, of what fixes the batches. Between two epochs
     /// `rank` and `world` may differ.
     pub fn resume(&mut self, token: &ResumeToken) -> Result<Epoch<'_, B>, ResumeError> {
-        token.check(&*self.source, &self.options, self.batches_per_epoch())?;
-        Ok(self.begin(token.epoch(), token.batch()))
+        self.check_resume(token)?;
+        Ok(self.begin(token.standing()))
     }
 
-    fn begin(&mut self, epoch: u64, first: u64) -> Epoch<'_, B> {
-        let sampler = self.sampler(epoch);
+    /// Whether [`resume`](Self::resume) would take this token. Begins nothing.
+    ///
+    /// # Errors
+    /// As `resume`.
+    pub fn check_resume(&self, token: &ResumeToken) -> Result<(), ResumeError> {
+        token.check(&*self.source, &self.options, self.batches_per_epoch())
+    }
+
+    fn begin(&mut self, at: Standing) -> Epoch<'_, B> {
+        let sampler = self.sampler(at.epoch);
         self.generation += 1;
         self.activity.epoch(self.generation);
         let (generation, batches) = (self.generation, sampler.batches());
         // A pump that is gone shows as an error of the first `next`.
-        let _ = self.pump.send(ToPump::Start(Begin { generation, first, sampler }));
-        Epoch::new(self, generation, epoch, first, batches)
+        let _ = self.pump.send(ToPump::Start(Begin { generation, first: at.batch, bad: at.bad, sampler }));
+        Epoch::new(self, generation, at, batches)
     }
 
     /// What ends the loader's waits, from another thread.
@@ -296,17 +308,19 @@ impl<B: Backend> Loader<B> {
         self.footprint
     }
 
-    /// The memory it holds now and how often it has allocated; `None` if its pump is gone.
+    /// The memory it holds now and how often it has allocated; `None` if its pump is gone, or has not answered within a second since
+    /// the device does not finish.
     #[must_use]
     pub fn memory(&self) -> Option<MemoryUse> {
-        self.ask(ToPump::Memory).ok()
+        self.ask_for(ToPump::Memory, Some(Duration::from_secs(1))).ok()
     }
 
     /// Waits until the device has finished everything that was submitted, delivered or not. For measuring: what uses a
     /// batch on the device needs no wait.
     ///
     /// # Errors
-    /// [`LoadError::Device`] if the device is lost, [`LoadError::Stopped`] if the loader's thread is gone, and
+    /// [`LoadError::Device`] if the device is lost, [`LoadError::Stopped`] if the loader's thread is gone,
+    /// [`LoadError::Stalled`] if the device finishes nothing for [`stall_timeout`](LoaderOptions::stall_timeout), and
     /// [`LoadError::Cancelled`].
     pub fn wait_idle(&self) -> Result<(), LoadError> {
         let idle = self.ask(ToPump::Idle)?;
@@ -325,8 +339,18 @@ impl<B: Backend> Loader<B> {
         self.metrics.reset();
     }
 
-    /// Asks the pump and waits for its answer, unless it is gone or the loader is cancelled.
+    /// Asks the pump and waits for its answer, unless it is gone, the loader is cancelled, or nothing moves any more.
     fn ask<R>(&self, question: impl FnOnce(flume::Sender<R>) -> ToPump) -> Result<R, LoadError> {
+        self.ask_for(question, self.options.stall_timeout)
+    }
+
+    /// As [`ask`](Self::ask), with the time that nothing may move.
+    fn ask_for<R>(
+        &self,
+        question: impl FnOnce(flume::Sender<R>) -> ToPump,
+        timeout: Option<Duration>,
+    ) -> Result<R, LoadError> {
+        let (mut seen, mut since) = (self.activity.moves(), Instant::now());
         let stopped = || LoadError::Stopped { reason: self.stop_reason() };
         let (reply, answer) = flume::bounded(1);
         self.pump.send(question(reply)).map_err(|_| stopped())?;
@@ -342,6 +366,12 @@ impl<B: Backend> Loader<B> {
                     return Err(LoadError::Cancelled);
                 }
                 Err(flume::RecvTimeoutError::Timeout) => {}
+            }
+            let moves = self.activity.moves();
+            if moves != seen {
+                (seen, since) = (moves, Instant::now());
+            } else if timeout.is_some_and(|timeout| since.elapsed() >= timeout) {
+                return Err(LoadError::Stalled(Box::new(self.activity.stall(since.elapsed()))));
             }
         }
     }

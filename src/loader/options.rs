@@ -61,7 +61,8 @@ pub struct LoaderOptions {
     /// Which samples of the source are delivered; `None` for all. Shuffling and sharing are of these.
     pub subset: Option<Subset>,
     /// Whether batches come in the order of the epoch, whatever order they get ready in. Without, one slow sample delays its own batch
-    /// only; which batches there are is the same, and [`Batch::number`](super::Batch::number) tells which it is. There is no resuming then.
+    /// only; which batches there are is the same, and [`Batch::number`](super::Batch::number) tells which it is. There is no resuming then,
+    /// and where bad samples have a limit it depends on chance which are delivered before it is reached.
     pub ordered: bool,
     /// What happens to samples that cannot be read.
     pub bad_samples: BadSamples,
@@ -125,6 +126,10 @@ impl LoaderOptions {
         ];
         check_counts(&counts)?;
         self.bad_samples.check()?;
+        if self.stall_timeout.is_some_and(|timeout| timeout.is_zero()) {
+            let reason = "must be longer than nothing; `None` waits for ever".to_owned();
+            return Err(OpenError::Option { option: "stall_timeout", reason });
+        }
         let share = match (self.rank, self.world) {
             (_, 0) => Some(("world", "must be at least 1".to_owned())),
             (rank, world) if rank >= world => Some(("rank", format!("is {rank}, and must be below world, {world}"))),

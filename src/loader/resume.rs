@@ -6,23 +6,24 @@ use super::options::{LastBatch, LoaderOptions};
 use super::subset::Subset;
 use crate::source::Source;
 
-/// A place in the ordered delivery of a loader's batches, and what fixed them. A few hundred bytes as JSON, whatever the size of the source.
+/// A place in the ordered delivery of a loader's batches, and what fixed which samples are in them. A few hundred bytes as JSON, whatever the size of the source.
 ///
 /// It stands for the batches that `next` has not answered yet: what was taken and not yet used is the holder's. Made by
 /// [`Epoch::resume_token`](super::Epoch::resume_token), used by [`Loader::resume`](super::Loader::resume), on any backend, with any
-/// strategy, and any number of workers, slots and outputs.
+/// strategy, and any number of workers, slots and outputs. Of the source its number of samples and their layout are compared, not their
+/// bytes; what the device makes of them is not compared.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct ResumeToken {
     version: u32,
     epoch: u64,
     batch: u64,
+    /// Bad samples of this epoch so far.
+    bad: u64,
     fixed: Fixed,
 }
 
 /// What fixes the batches of every epoch.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 struct Fixed {
     source_samples: u64,
     sample: String,
@@ -33,7 +34,18 @@ struct Fixed {
     seed: Option<u64>,
     rank: u64,
     world: u64,
-    bad_samples: String,
+    /// Whether bad samples are replaced.
+    substitutes: bool,
+}
+
+/// How far delivery has got.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Standing {
+    pub(super) epoch: u64,
+    /// The first batch that is still to come.
+    pub(super) batch: u64,
+    /// Bad samples in the batches before it.
+    pub(super) bad: u64,
 }
 
 /// Why a token cannot be used with a loader.
@@ -75,9 +87,15 @@ impl ResumeToken {
     const VERSION: u32 = 1;
 
     /// The place before batch `batch` of epoch `epoch`, which has `batches`; its end is the next epoch's beginning.
-    pub(super) fn new(source: &dyn Source, options: &LoaderOptions, epoch: u64, batch: u64, batches: u64) -> Self {
-        let (epoch, batch) = if batch < batches { (epoch, batch) } else { (epoch.wrapping_add(1), 0) };
-        Self { version: Self::VERSION, epoch, batch, fixed: Fixed::of(source, options) }
+    pub(super) fn new(source: &dyn Source, options: &LoaderOptions, at: Standing, batches: u64) -> Self {
+        let Standing { epoch, batch, bad } =
+            if at.batch < batches { at } else { Standing { epoch: at.epoch.wrapping_add(1), batch: 0, bad: 0 } };
+        Self { version: Self::VERSION, epoch, batch, bad, fixed: Fixed::of(source, options) }
+    }
+
+    pub(super) fn standing(&self) -> Standing {
+        let &Self { epoch, batch, bad, .. } = self;
+        Standing { epoch, batch, bad }
     }
 
     /// The epoch to go on with.
@@ -90,6 +108,12 @@ impl ResumeToken {
     #[must_use]
     pub fn batch(&self) -> u64 {
         self.batch
+    }
+
+    /// The rank and the world whose share it is a place in.
+    #[must_use]
+    pub fn share(&self) -> (u64, u64) {
+        (self.fixed.rank, self.fixed.world)
     }
 
     /// Whether it stands between two epochs. There the next may be shared among another number of ranks.
@@ -127,26 +151,40 @@ impl Fixed {
             seed,
             rank,
             world,
-            bad_samples: bad_samples.key().to_owned(),
+            substitutes: bad_samples.substitutes(),
         }
     }
 
     /// Names the first field that differs. Between epochs the share may.
     fn same(&self, now: &Self, other_share: bool) -> Result<(), ResumeError> {
-        fn same<T: PartialEq + std::fmt::Debug>(field: &'static str, then: &T, now: &T) -> Result<(), ResumeError> {
-            let changed = || ResumeError::Changed { field, then: format!("{then:?}"), now: format!("{now:?}") };
-            if then == now { Ok(()) } else { Err(changed()) }
+        fn same<T: PartialEq>(
+            field: &'static str,
+            then: T,
+            now: T,
+            show: impl Fn(T) -> String,
+        ) -> Result<(), ResumeError> {
+            if then == now {
+                return Ok(());
+            }
+            Err(ResumeError::Changed { field, then: show(then), now: show(now) })
         }
-        same("the source's number of samples", &self.source_samples, &now.source_samples)?;
-        same("the source's samples", &self.sample, &now.sample)?;
-        same("subset", &self.subset, &now.subset)?;
-        same("batch_size", &self.batch_size, &now.batch_size)?;
-        same("last_batch", &self.last_batch, &now.last_batch)?;
-        same("seed", &self.seed, &now.seed)?;
+        let number = |value: u64| value.to_string();
+        let or_none = |value: Option<u64>| value.map_or_else(|| "none".to_owned(), |value| value.to_string());
+        let samples = |value: Option<(u64, u64)>| match value {
+            Some((samples, hash)) => format!("{samples} samples ({hash:016x})"),
+            None => "the whole source".to_owned(),
+        };
+        let policy = |substitutes: bool| if substitutes { "to substitute" } else { "not to substitute" }.to_owned();
+        same("the source's number of samples", self.source_samples, now.source_samples, number)?;
+        same("the source's samples", self.sample.as_str(), now.sample.as_str(), str::to_owned)?;
+        same("subset", self.subset, now.subset, samples)?;
+        same("batch_size", self.batch_size, now.batch_size, number)?;
+        same("last_batch", self.last_batch, now.last_batch, |value| format!("{value:?}"))?;
+        same("seed", self.seed, now.seed, or_none)?;
         if !other_share {
-            same("rank", &self.rank, &now.rank)?;
-            same("world", &self.world, &now.world)?;
+            same("rank", self.rank, now.rank, number)?;
+            same("world", self.world, now.world, number)?;
         }
-        same("bad_samples", &self.bad_samples, &now.bad_samples)
+        same("bad_samples", self.substitutes, now.substitutes, policy)
     }
 }

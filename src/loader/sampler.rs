@@ -112,6 +112,12 @@ impl Sampler {
         usize::try_from(end.saturating_sub(self.own.max(start))).unwrap_or(usize::MAX)
     }
 
+    /// The number of samples in the batches before batch `number`.
+    #[must_use]
+    pub fn samples_before(&self, number: u64) -> u64 {
+        number.saturating_mul(self.batch_size).min(self.samples)
+    }
+
     /// The indices of batch `number`, which is below [`batches`](Self::batches).
     pub fn batch(&self, number: u64) -> impl ExactSizeIterator<Item = u64> + use<> {
         let Self { len, rank, world, permutation, .. } = *self;

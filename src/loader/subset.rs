@@ -8,7 +8,11 @@ use crate::error::OpenError;
 /// The samples of a source that a loader delivers: a range, or a list in any order, in which a sample may come several times. Cheap to
 /// clone.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Subset(Kind);
+pub struct Subset {
+    kind: Kind,
+    /// Computed once: a list may be long.
+    hash: u64,
+}
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Kind {
@@ -20,18 +24,23 @@ impl Subset {
     /// The samples from `range.start` up to, and without, `range.end`.
     #[must_use]
     pub fn range(range: Range<u64>) -> Self {
-        Self(Kind::Range(range))
+        Self::new(Kind::Range(range))
     }
 
     /// These samples. Eight bytes each are kept.
     pub fn list(indices: impl IntoIterator<Item = u64>) -> Self {
-        Self(Kind::List(indices.into_iter().collect()))
+        Self::new(Kind::List(indices.into_iter().collect()))
+    }
+
+    fn new(kind: Kind) -> Self {
+        let hash = kind.hash();
+        Self { kind, hash }
     }
 
     /// The number of samples.
     #[must_use]
     pub fn len(&self) -> u64 {
-        match &self.0 {
+        match &self.kind {
             Kind::Range(range) => range.end.saturating_sub(range.start),
             Kind::List(list) => list.len() as u64,
         }
@@ -46,7 +55,7 @@ impl Subset {
     /// The index in the source of the sample at `place`, which is below [`len`](Self::len).
     #[must_use]
     pub fn at(&self, place: u64) -> u64 {
-        match &self.0 {
+        match &self.kind {
             Kind::Range(range) => range.start + place,
             Kind::List(list) => usize::try_from(place).map_or(0, |place| list[place]),
         }
@@ -58,7 +67,7 @@ impl Subset {
         if self.is_empty() {
             return refused("must have at least 1 sample".to_owned());
         }
-        let last = match &self.0 {
+        let last = match &self.kind {
             Kind::Range(range) => range.end - 1,
             Kind::List(list) => list.iter().copied().max().unwrap_or_default(),
         };
@@ -67,10 +76,16 @@ impl Subset {
 
     /// A number that tells subsets apart.
     pub(super) fn hash(&self) -> u64 {
+        self.hash
+    }
+}
+
+impl Kind {
+    fn hash(&self) -> u64 {
         let step = |hash: u64, value: u64| (hash.rotate_left(5) ^ value).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-        match &self.0 {
-            Kind::Range(range) => step(step(1, range.start), range.end),
-            Kind::List(list) => list.iter().fold(2, |hash, &index| step(hash, index)),
+        match self {
+            Self::Range(range) => step(step(1, range.start), range.end),
+            Self::List(list) => list.iter().fold(2, |hash, &index| step(hash, index)),
         }
     }
 }

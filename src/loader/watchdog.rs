@@ -10,7 +10,7 @@ use crate::error::LoadError;
 /// How often it looks within the time that nothing may move.
 const LOOKS: u32 = 8;
 
-/// Looks until `stop` is hung up. The deliveries are held weakly: that the pump has gone must show.
+/// Looks until `stop` is hung up, and counts the time that the user waits while nothing moves. The deliveries are held weakly: that the pump has gone must show.
 pub(super) fn watch<T>(
     activity: &Arc<Activity>,
     timeout: Duration,
@@ -18,22 +18,27 @@ pub(super) fn watch<T>(
     stop: &flume::Receiver<()>,
 ) {
     let nap = (timeout / LOOKS).max(Duration::from_millis(1));
-    let (mut seen, mut since) = (activity.moves(), Instant::now());
+    let (mut seen, mut looked, mut still) = (activity.moves(), Instant::now(), Duration::ZERO);
     while matches!(stop.recv_timeout(nap), Err(flume::RecvTimeoutError::Timeout)) {
-        let moves = activity.moves();
-        if moves != seen || !activity.is_waiting() {
-            (seen, since) = (moves, Instant::now());
+        let (moves, elapsed) = (activity.moves(), looked.elapsed());
+        looked += elapsed;
+        if moves != seen {
+            (seen, still) = (moves, Duration::ZERO);
+        } else if activity.is_waiting() {
+            still += elapsed;
+        }
+        if still < timeout {
             continue;
         }
-        let still = since.elapsed();
-        if still >= timeout {
+        let Some(deliveries) = deliveries.upgrade() else { return };
+        // What is there already only has to be taken.
+        if activity.is_waiting() && deliveries.is_empty() {
             let stall = activity.stall(still);
             log::error!("{stall}");
-            let Some(deliveries) = deliveries.upgrade() else { return };
             let result = Err(LoadError::Stalled(Box::new(stall)));
             // Without a receiver the loader is being dropped.
-            let _ = deliveries.send(Delivery { generation: activity.generation(), output: None, result });
-            since = Instant::now();
+            let _ = deliveries.send(Delivery::told(activity.generation(), result));
         }
+        still = Duration::ZERO;
     }
 }

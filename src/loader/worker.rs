@@ -6,7 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::activity::{Activity, WorkerActivity};
+use super::activity::Activity;
 use super::assembly::{Assembly, Failure};
 use super::bad::{BadSamples, Noted, Substitutes};
 use super::patience;
@@ -49,80 +49,79 @@ impl Worker {
     /// Reads one run; false if the batch cannot be sent.
     fn fill(&self, assembly: &Assembly, run: Range<usize>, region: &mut Region) -> bool {
         let sample_bytes = self.source.layout().byte_len();
+        let mut complete = true;
         for (place, position) in run.enumerate() {
             if assembly.is_cancelled() {
                 return false;
             }
             let bytes = place * sample_bytes..(place + 1) * sample_bytes;
-            if let Err(failure) = self.read(assembly, position, assembly.index(position), region, bytes.clone())
-                && !self.tolerate(failure, assembly, position, region, bytes)
-            {
-                return false;
+            let at = Place { assembly, position, bytes };
+            if let Err(failure) = self.read(&at, assembly.index(position), region) {
+                complete &= self.tolerate(failure, &at, region);
             }
         }
-        true
+        complete
     }
 
     /// Reads one sample into its bytes of the region.
-    fn read(
-        &self,
-        assembly: &Assembly,
-        position: usize,
-        index: u64,
-        region: &mut Region,
-        bytes: Range<usize>,
-    ) -> Result<(), Failure> {
-        let (activity, expected): (&WorkerActivity, _) = (self.activity.worker(self.number), bytes.len());
+    fn read(&self, at: &Place<'_>, index: u64, region: &mut Region) -> Result<(), Failure> {
+        let (activity, expected) = (self.activity.worker(self.number), at.bytes.len());
         activity.reads(index);
         let read = catch_unwind(AssertUnwindSafe(|| {
-            let mut writer = region.writer(bytes);
+            let mut writer = region.writer(at.bytes.clone());
             self.source.read(index, &mut writer)?;
-            if let Some(label) = self.source.label(index) {
-                assembly.set_label(position, label);
-            }
-            Ok(writer.written())
+            Ok((writer.written(), self.source.label(index)))
         }));
         activity.has_read();
         match read {
-            Ok(Ok(written)) if written == expected => Ok(()),
-            Ok(Ok(written)) => Err(Failure::Short { index, written, expected }),
+            Ok(Ok((written, label))) if written == expected => {
+                if let Some(label) = label {
+                    at.assembly.set_label(at.position, label);
+                }
+                Ok(())
+            }
+            Ok(Ok((written, _))) => Err(Failure::Short { index, written, expected }),
             Ok(Err(source)) => Err(Failure::Source { index, source }),
             Err(panic) => Err(Failure::Panic { index, message: panic_message(&*panic) }),
         }
     }
 
     /// Deals with a bad sample; false if its batch is lost.
-    fn tolerate(
-        &self,
-        failure: Failure,
-        assembly: &Assembly,
-        position: usize,
-        region: &mut Region,
-        bytes: Range<usize>,
-    ) -> bool {
+    fn tolerate(&self, failure: Failure, at: &Place<'_>, region: &mut Region) -> bool {
+        let &Place { assembly, position, .. } = at;
         let index = failure.index();
-        let substitute = match (self.policy, &self.substitutes) {
-            (BadSamples::Skip(_), _) => None,
-            (BadSamples::Substitute(_), Some(substitutes)) => {
-                let mut tries = substitutes.of(index).filter(|&other| other != index);
-                let found = tries.find(|&other| {
-                    !assembly.is_cancelled() && self.read(assembly, position, other, region, bytes.clone()).is_ok()
-                });
-                let Some(found) = found else {
-                    assembly.fail(failure);
-                    return false;
-                };
-                assembly.set_index(position, found);
-                Some(found)
-            }
-            _ => {
-                assembly.fail(failure);
-                return false;
-            }
+        if self.policy == BadSamples::Fail {
+            assembly.fail(failure);
+            // The others need not go on. With other policies they do, so that all bad samples count.
+            assembly.cancel();
+            return false;
+        }
+        let substitute = self.substitutes.as_ref().and_then(|substitutes| {
+            let mut tries = substitutes.of(index).filter(|&other| other != index);
+            tries.find(|&other| !assembly.is_cancelled() && self.read(at, other, region).is_ok())
+        });
+        let lost = self.substitutes.is_some() && substitute.is_none();
+        let cause = if lost {
+            let cause = failure.describe().into();
+            assembly.fail(failure);
+            cause
+        } else {
+            failure.into_cause()
         };
-        assembly.note(Noted { position, index, substitute, cause: failure.into_cause() });
-        true
+        if let Some(found) = substitute {
+            assembly.set_index(position, found);
+        }
+        assembly.note(Noted { position, index, substitute, lost, cause });
+        !lost
     }
+}
+
+/// Where a sample goes.
+struct Place<'a> {
+    assembly: &'a Assembly,
+    position: usize,
+    /// Within the region.
+    bytes: Range<usize>,
 }
 
 /// The text of a panic, where it has one.

@@ -75,11 +75,12 @@ impl Fill {
         Region { base, len: bytes, streamed: self.streamed, state }
     }
 
-    /// Forgets what was filled, so that the whole slot can be cut again. False if a region is still being written.
-    pub fn restart(&mut self) -> bool {
+    /// Forgets what was filled but the first `kept` bytes, so that the rest can be cut again. False if a region is still being
+    /// written.
+    pub fn restart(&mut self, kept: usize) -> bool {
         let restarted = self.state.as_ref().is_some_and(|state| state.restart());
         if restarted {
-            self.cut = 0;
+            self.cut = self.cut.min(kept);
         }
         restarted
     }
@@ -272,14 +273,14 @@ mod tests {
         let mut slot = fill(&mut memory);
         let (a, b) = (slot.cut(8), slot.cut(8));
         b.abandon();
-        assert!(!slot.restart(), "a is still being written");
+        assert!(!slot.restart(0), "a is still being written");
         a.commit();
-        assert!(slot.restart());
-        let mut again = slot.cut(16);
-        again.writer(0..16).write(&[3; 16]).expect("it fits");
+        assert!(slot.restart(4));
+        let mut again = slot.cut(12);
+        again.writer(0..12).write(&[3; 12]).expect("it fits");
         again.commit();
         assert!(matches!(slot.finish(), Finish::Filled(filled) if filled.bytes() == 16));
-        assert_eq!(memory, [3; 16]);
+        assert_eq!(memory, [0, 0, 0, 0, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3]);
     }
 
     #[test]

@@ -75,9 +75,9 @@ fn a_state_that_does_not_fit_is_refused_with_what_differs() {
     let saved = ["--seed", "1", "--batch-size", "3", "--save-state", &state];
     run(&[&["run", data.arg(), "--device", "host", "--epochs", "9"][..], &saved].concat()).ended_with(0);
     for (more, what) in [
-        (&["--seed", "2", "--batch-size", "3"][..], "seed was Some(1) and is Some(2)"),
+        (&["--seed", "2", "--batch-size", "3"][..], "seed was 1 and is 2"),
         (&["--seed", "1", "--batch-size", "4"], "batch_size was 3 and is 4"),
-        (&["--seed", "1", "--batch-size", "3", "--samples", "0..6"], "subset was None"),
+        (&["--seed", "1", "--batch-size", "3", "--samples", "0..6"], "subset was the whole source and is 6 samples"),
     ] {
         let line = [&["run", data.arg(), "--device", "host", "--epochs", "10", "--resume", &state][..], more].concat();
         let ran = run(&line).ended_with(1);

@@ -126,7 +126,8 @@ pub fn skipped_samples_shift_nothing<B: TestDevice>(backend: &B, strategy: Strat
     assert_eq!((of(0), of(1)), (expected.clone(), expected.clone()));
     assert_eq!((report.skipped, report.substituted), (2 * expected.len() as u64, 0));
     assert_eq!(loader.stats().skipped, report.skipped);
-    let first = BadSample { epoch: 0, batch: 1, index: 4, substitute: None, cause: "worn out".to_owned() };
+    let first =
+        BadSample { epoch: 0, batch: 1, index: 4, substitute: None, batch_lost: false, cause: "worn out".to_owned() };
     assert_eq!(report.listed[0], first);
     assert!(report.listed.iter().any(|bad| bad.cause == "the source panicked: sample thirty is unlucky"));
     assert!(report.listed.iter().any(|bad| bad.cause == "the source wrote 17 of the sample's 40 bytes"));

@@ -1,6 +1,7 @@
 //! Tensors in host memory.
 
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
 
 use super::kernel::Kernel;
 use super::queue::Queue;
@@ -8,6 +9,9 @@ use crate::backend::{Tensor, Wait};
 use crate::error::DeviceError;
 use crate::preprocess::{Fingerprint, TensorDesc, fingerprint};
 use crate::staging::HostMemory;
+
+/// How often a wait looks.
+const NAP: Duration = Duration::from_micros(50);
 
 /// A tensor in ordinary memory. Clones are the same memory.
 #[derive(Clone, Debug)]
@@ -89,9 +93,14 @@ impl HostTensor {
         let mut state = self.lock();
         while state.pending > 0 {
             drop(state);
-            // Lost or not, nothing is waiting afterwards; another thread may be at this tensor.
-            let _ = self.shared.queue.run(Wait::All);
+            // Not for what was queued after it. Lost or not, the tensor tells.
+            let _ = self.shared.queue.run(Wait::Poll);
             state = self.lock();
+            if state.pending > 0 {
+                drop(state);
+                std::thread::sleep(NAP);
+                state = self.lock();
+            }
         }
         match &state.error {
             Some(error) => Err(error.clone()),

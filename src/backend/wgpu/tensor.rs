@@ -169,9 +169,13 @@ impl Tensor for WgpuTensor {
     fn is_written(&self) -> Result<bool, DeviceError> {
         if !self.0.writing.is_over() {
             self.0.backend.look()?;
-            return Ok(self.0.writing.is_over());
         }
-        self.0.backend.check().map(|()| true)
+        // A device that is lost forgets what it was to write, which then looks over.
+        let over = self.0.writing.is_over();
+        if over {
+            self.0.backend.check()?;
+        }
+        Ok(over)
     }
 
     fn read(&self, desc: &TensorDesc) -> Result<Vec<u8>, DeviceError> {

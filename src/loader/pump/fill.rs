@@ -52,7 +52,7 @@ impl<L: Lane> Pump<L> {
         let (slot, progress) = (fill.slot(), &mut self.progress);
         let Some(epoch) = &progress.epoch else { return };
         progress.assemblies[slot].start(epoch.sampler.batch(number), epoch.sampler.padding(number));
-        cut(&mut fill, &progress.assemblies[slot], &self.layout, self.workers, &mut progress.cut);
+        cut(&mut fill, &progress.assemblies[slot], 0, &self.layout, self.workers, &mut progress.cut);
         self.progress.window.begun(Some(slot), Begun::Filling { fill, at, handed_out, ended: None });
         self.hand_out(slot);
     }
@@ -61,22 +61,27 @@ impl<L: Lane> Pump<L> {
     pub(super) fn slot_ended(&mut self, slot: usize) {
         self.activity.moved();
         let assembly = &self.progress.assemblies[slot];
-        let again = !assembly.is_cancelled() && assembly.drop_skipped() && assembly.samples() > 0;
+        let first = if self.skips && !assembly.is_cancelled() { assembly.drop_skipped() } else { None };
+        let samples = assembly.samples();
         self.progress.slot_ended(slot);
-        if again {
-            self.fill_again(slot);
+        if let Some(first) = first
+            && samples > 0
+        {
+            // What lies before the first bad sample stays; something is always read, which ends the slot once more.
+            let unit = self.layout.samples_per_cut();
+            self.fill_again(slot, first.min(samples - 1) / unit * unit);
         }
     }
 
-    fn fill_again(&mut self, slot: usize) {
+    /// Has a slot filled from sample `from` on.
+    fn fill_again(&mut self, slot: usize, from: usize) {
         let Some(Begun::Filling { fill, .. }) = self.progress.window.ready(slot) else { return };
-        if !fill.restart() {
+        if !fill.restart(self.layout.payload(from)) {
             // Then the fill cannot be finished either, and that is told.
             return;
         }
-        // The window keeps the fill; cutting needs nothing else of it.
         let assembly = &self.progress.assemblies[slot];
-        cut(fill, assembly, &self.layout, self.workers, &mut self.progress.cut);
+        cut(fill, assembly, from, &self.layout, self.workers, &mut self.progress.cut);
         self.progress.window.unready(slot);
         self.hand_out(slot);
     }
@@ -94,10 +99,19 @@ impl<L: Lane> Pump<L> {
     }
 }
 
-/// Cuts a slot into regions. All are cut before the first is handed out: a worker that ends the last open region reports the slot.
-fn cut(fill: &mut Fill, assembly: &Arc<Assembly>, layout: &BatchLayout, workers: usize, jobs: &mut Vec<Job>) {
+/// Cuts a slot into regions, from sample `from` on, which is at a cut. All are cut before the first is handed out: a worker that ends
+/// the last open region reports the slot.
+fn cut(
+    fill: &mut Fill,
+    assembly: &Arc<Assembly>,
+    from: usize,
+    layout: &BatchLayout,
+    workers: usize,
+    jobs: &mut Vec<Job>,
+) {
     let (slot, samples) = (fill.slot(), assembly.samples());
-    jobs.extend(layout.runs(samples, workers).map(|run| {
+    jobs.extend(layout.runs(samples - from, workers).map(|run| {
+        let run = run.start + from..run.end + from;
         let region = fill.cut(layout.run_bytes(&run, samples).len());
         Job { assembly: Arc::clone(assembly), slot, run, region }
     }));

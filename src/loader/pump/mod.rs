@@ -18,7 +18,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::activity::Activity;
-use super::bad::Toll;
+use super::bad::{BadSample, Toll};
 use super::metrics::Metrics;
 use super::outputs::{Output, OutputPool};
 use super::patience;
@@ -59,6 +59,8 @@ pub(super) enum ToPump {
 pub(super) struct Begin {
     pub(super) generation: u64,
     pub(super) first: u64,
+    /// Bad samples of the batches before that.
+    pub(super) bad: u64,
     pub(super) sampler: Sampler,
 }
 
@@ -68,6 +70,15 @@ pub(super) struct Delivery<T> {
     /// `None` with an error that takes no batch's place.
     pub(super) output: Option<Output<T>>,
     pub(super) result: Result<Delivered, LoadError>,
+    /// The batch's samples that could not be read.
+    pub(super) bad: Vec<BadSample>,
+}
+
+impl<T> Delivery<T> {
+    /// One that takes no batch's place.
+    pub(super) fn told(generation: u64, result: Result<Delivered, LoadError>) -> Self {
+        Self { generation, output: None, result, bad: Vec::new() }
+    }
 }
 
 /// A batch on its way or ready.
@@ -92,6 +103,8 @@ pub(super) struct Pump<L: Lane> {
     pub(super) metrics: Arc<Metrics>,
     pub(super) activity: Arc<Activity>,
     pub(super) toll: Toll,
+    /// Whether bad samples are left out.
+    pub(super) skips: bool,
     /// Set where the device reads the source's memory by itself; then there are no fills.
     pub(super) direct: Option<Direct>,
 }
@@ -218,9 +231,8 @@ impl<L: Lane> Pump<L> {
 
     /// Delivers an error that takes no batch's place.
     fn tell(&self, error: LoadError) {
-        let delivery = Delivery { generation: self.progress.generation(), output: None, result: Err(error) };
         // Without a receiver the loader is being dropped.
-        let _ = self.deliveries.send(delivery);
+        let _ = self.deliveries.send(Delivery::told(self.progress.generation(), Err(error)));
     }
 
     /// Notes what the device has finished.
@@ -246,7 +258,11 @@ impl<L: Lane> Pump<L> {
     }
 
     fn deliver(&self, output: Output<L::Tensor>, result: Result<Delivered, LoadError>) {
-        let delivery = Delivery { generation: self.progress.generation(), output: Some(output), result };
+        self.deliver_with(output, result, Vec::new());
+    }
+
+    fn deliver_with(&self, output: Output<L::Tensor>, result: Result<Delivered, LoadError>, bad: Vec<BadSample>) {
+        let delivery = Delivery { generation: self.progress.generation(), output: Some(output), result, bad };
         // Without a receiver the loader is being dropped, and a shutdown message follows.
         let _ = self.deliveries.send(delivery);
     }

@@ -77,7 +77,7 @@ impl<L: Lane> Pump<L> {
         }
         if let Some(epoch) = self.progress.next_epoch.take() {
             self.progress.window.restart(epoch.first, epoch.sampler.batches());
-            self.toll.restart(epoch.sampler.samples());
+            self.toll.restart(&epoch);
             self.progress.epoch = Some(epoch);
             self.progress.discarding = false;
             self.progress.lost_told = false;

@@ -4,13 +4,14 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::super::assembly::Assembly;
+use super::super::bad::BadSample;
 use super::super::metrics::Passage;
 use super::super::outputs::Output;
 use super::progress::Begun;
 use super::{Delivered, Pump};
 use crate::backend::{Feed, Lane};
 use crate::error::{DeviceError, LoadError, Stage};
-use crate::staging::{Fill, Finish};
+use crate::staging::{Fill, Filled, Finish};
 
 impl<L: Lane> Pump<L> {
     /// Sends the batch whose turn it is, if it is ready and there is an output for it.
@@ -41,54 +42,29 @@ impl<L: Lane> Pump<L> {
         fill: Fill,
         passage: Passage,
         fill_time: Duration,
-        mut output: Output<L::Tensor>,
+        output: Output<L::Tensor>,
         number: u64,
     ) {
         let slot = fill.slot();
         let assembly = Arc::clone(&self.progress.assemblies[slot]);
         match fill.finish() {
             Finish::Filled(filled) => {
-                let (samples, padding) = match self.settle(&assembly, number) {
-                    Ok(counts) => counts,
-                    Err(error) => {
-                        self.lane.cancel(filled.cancel());
-                        self.discard();
-                        self.deliver(output, Err(error));
-                        return;
-                    }
-                };
-                if samples == 0 {
-                    self.lane.cancel(filled.cancel());
-                    self.deliver(output, Ok(Delivered { number, samples, padding }));
+                let (bad, error) = self.settle(&assembly, number);
+                let (samples, padding) = (assembly.samples(), assembly.padding());
+                if error.is_none() && samples > 0 {
+                    self.send(filled, &assembly, passage, fill_time, output, number, bad);
                     return;
                 }
-                assembly.copy_out(&mut output.indices, &mut output.labels);
-                let start = Instant::now();
-                let Output { tensor, indices, labels } = output;
-                match self.lane.submit(Feed::Staged(filled), samples, tensor) {
-                    Ok(submitted) => {
-                        let now = Instant::now();
-                        self.metrics.submitted(assembly.read_time(), fill_time, now - start);
-                        self.activity.moved();
-                        self.progress.in_flight.push((submitted.id, Passage { submitted: now, ..passage }));
-                        let output = Output { tensor: submitted.tensor, indices, labels };
-                        self.deliver(output, Ok(Delivered { number, samples, padding }));
-                    }
-                    Err(rejected) => {
-                        let output = Output { tensor: rejected.tensor, indices, labels };
-                        self.reject(output, number, rejected.error);
-                    }
+                self.lane.cancel(filled.cancel());
+                if error.is_some() {
+                    self.discard();
                 }
+                let result = error.map_or(Ok(Delivered { number, samples, padding }), Err);
+                self.deliver_with(output, result, bad);
             }
             Finish::Cancelled(cancelled) => {
                 self.lane.cancel(cancelled);
-                match assembly.take_failure() {
-                    Some(failure) => self.deliver(output, Err(failure.into_error(number))),
-                    None => {
-                        let reason = "a worker ended without its batch".to_owned();
-                        self.deliver(output, Err(LoadError::Stopped { reason }));
-                    }
-                }
+                self.deliver_failure(&assembly, output, number);
             }
             Finish::Open(fill) => {
                 // The slot was reported ended, so this is a defect of the loader; the slot is lost, the user is told.
@@ -99,13 +75,56 @@ impl<L: Lane> Pump<L> {
         }
     }
 
-    /// Counts a filled batch's bad samples: how many samples are left, and how many of them are padding.
-    fn settle(&mut self, assembly: &Assembly, number: u64) -> Result<(usize, usize), LoadError> {
-        let samples = assembly.samples();
-        let Some(epoch) = &self.progress.epoch else { return Ok((samples, 0)) };
-        let noted = assembly.take_noted();
-        self.toll.take(epoch.sampler.epoch(), number, epoch.sampler.batch(number).len(), noted)?;
-        Ok((samples, assembly.padding()))
+    #[allow(clippy::too_many_arguments)] // What is known of a batch on its way out.
+    fn send(
+        &mut self,
+        filled: Filled,
+        assembly: &Assembly,
+        passage: Passage,
+        fill_time: Duration,
+        mut output: Output<L::Tensor>,
+        number: u64,
+        bad: Vec<BadSample>,
+    ) {
+        assembly.copy_out(&mut output.indices, &mut output.labels);
+        let (samples, padding) = (assembly.samples(), assembly.padding());
+        let start = Instant::now();
+        let Output { tensor, indices, labels } = output;
+        match self.lane.submit(Feed::Staged(filled), samples, tensor) {
+            Ok(submitted) => {
+                let now = Instant::now();
+                self.metrics.submitted(assembly.read_time(), fill_time, now - start);
+                self.activity.moved();
+                self.progress.in_flight.push((submitted.id, Passage { submitted: now, ..passage }));
+                let output = Output { tensor: submitted.tensor, indices, labels };
+                self.deliver_with(output, Ok(Delivered { number, samples, padding }), bad);
+            }
+            Err(rejected) => {
+                let output = Output { tensor: rejected.tensor, indices, labels };
+                self.reject(output, number, rejected.error);
+            }
+        }
+    }
+
+    /// Delivers why a batch could not be filled.
+    fn deliver_failure(&mut self, assembly: &Assembly, output: Output<L::Tensor>, number: u64) {
+        let Some(failure) = assembly.take_failure() else {
+            let reason = "a worker ended without its batch".to_owned();
+            self.deliver(output, Err(LoadError::Stopped { reason }));
+            return;
+        };
+        let (bad, too_many) = self.settle(assembly, number);
+        if too_many.is_some() {
+            self.discard();
+        }
+        self.deliver_with(output, Err(too_many.unwrap_or_else(|| failure.into_error(number))), bad);
+    }
+
+    /// Counts a batch's bad samples, and tells whether they are too many.
+    fn settle(&mut self, assembly: &Assembly, number: u64) -> (Vec<BadSample>, Option<LoadError>) {
+        let Some(epoch) = &self.progress.epoch else { return (Vec::new(), None) };
+        let asked = epoch.sampler.batch(number).len();
+        self.toll.take(epoch.sampler.epoch(), number, asked, assembly.take_noted())
     }
 
     pub(super) fn reject(&mut self, output: Output<L::Tensor>, number: u64, source: DeviceError) {

@@ -80,6 +80,7 @@ impl RunArgs {
     /// # Errors
     /// One of usage.
     pub fn check(&self) -> Result<(), clap::Error> {
+        self.care.check()?;
         let (rank, world) = self.loading.share();
         if rank < world {
             return Ok(());

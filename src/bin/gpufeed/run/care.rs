@@ -8,6 +8,9 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use gpufeed::{BadSamples, LastBatch, LoaderOptions, Subset, Tolerance};
 
+use super::state::StateFile;
+use crate::args::usage_error;
+
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Batches")]
 pub struct CareArgs {
@@ -34,7 +37,7 @@ pub struct CareArgs {
     stall_timeout: Option<Duration>,
     /// Keep where delivery stands in this file, for --resume: each second, and at the end, however it comes
     #[arg(long, value_name = "FILE")]
-    pub save_state: Option<PathBuf>,
+    save_state: Option<PathBuf>,
     /// Go on where this file says, on any device and with any strategy and number of workers
     #[arg(long, value_name = "FILE")]
     pub resume: Option<PathBuf>,
@@ -74,6 +77,23 @@ impl FromStr for MaxBad {
 }
 
 impl CareArgs {
+    /// Checks what the parser cannot: a limit where nothing is tolerated.
+    ///
+    /// # Errors
+    /// One of usage.
+    pub fn check(&self) -> Result<(), clap::Error> {
+        match (self.bad_samples, self.max_bad) {
+            (Some(BadArg::Fail), Some(_)) => Err(usage_error("run", "--max-bad is not for --bad-samples fail")),
+            _ => Ok(()),
+        }
+    }
+
+    /// The file to keep where delivery stands in.
+    pub fn state_file(&self, devices: usize) -> anyhow::Result<Option<StateFile>> {
+        let gone_on = self.resume.is_some();
+        self.save_state.as_deref().map(|path| StateFile::new(path, devices, gone_on)).transpose()
+    }
+
     /// Writes into the options what was given.
     pub fn apply(&self, options: &mut LoaderOptions) {
         options.last_batch = match (self.drop_last, self.pad_last) {

@@ -20,7 +20,6 @@ pub use args::RunArgs;
 use feed::{Ending, Stopped};
 use open::Feed;
 use report::Report;
-use state::StateFile;
 use sum::Reports;
 
 use crate::{interrupt, output};
@@ -31,21 +30,19 @@ const SETTLE: Duration = Duration::from_millis(5);
 /// Loads the samples, and tells what was done even if an error or Ctrl-C ended it early.
 pub fn run(args: &RunArgs) -> Result<ExitCode> {
     args.check()?;
+    let state = args.care.state_file(args.devices.len())?;
     let mut feeds = open::open(args)?;
     // Until here Ctrl-C ends the command at once: nothing was measured yet.
     interrupt::catch()?;
-    let state = args.care.save_state.as_deref().map(|path| StateFile::new(path, feeds.len()));
     let endings = feed::load(&mut feeds, args.loading.epochs, state.as_ref());
-    if let Some(state) = state {
-        state.close();
-    }
+    let kept = state.map_or(Ok(()), |state| state.close());
     // What the device has finished last is counted when the loader looks for it.
     thread::sleep(SETTLE);
     let printed = tell(args, &feeds, &endings);
     let interrupted = endings.iter().any(|ending| ending.interrupted);
     let errors = endings.into_iter().filter_map(|ending| ending.error).filter(|error| !error.is::<Stopped>());
     // A reader of the report that has gone away does not make the run a success.
-    first(errors)?;
+    first(errors.chain(kept.err()))?;
     printed?;
     Ok(if interrupted { ExitCode::from(interrupt::EXIT_CODE) } else { ExitCode::SUCCESS })
 }

@@ -34,7 +34,30 @@ pub fn open(args: &RunArgs) -> Result<Vec<Feed>> {
         feed(args, device, &source, options, token, several)
             .map_err(|error| if several { named(id, error) } else { error })
     };
-    devices.iter().enumerate().map(open).collect()
+    let feeds = devices.iter().enumerate().map(open).collect::<Result<Vec<_>>>()?;
+    if let Some(tokens) = tokens {
+        check_state(&feeds, &tokens, args.loading.epochs.into())?;
+    }
+    Ok(feeds)
+}
+
+/// Refuses a state with nothing left to do, and one that a changed share would deliver in part or twice.
+fn check_state(feeds: &[Feed], tokens: &[ResumeToken], epochs: u64) -> Result<()> {
+    let delivered = tokens.iter().map(ResumeToken::epoch).min().unwrap_or_default();
+    ensure!(
+        delivered < epochs,
+        "--resume: nothing is left: {delivered} epochs were delivered, and --epochs is {epochs}"
+    );
+    let shared_anew = feeds.iter().zip(tokens).any(|(feed, token)| {
+        let &LoaderOptions { rank, world, .. } = feed.loader.options();
+        token.share() != (rank, world)
+    });
+    let apart = tokens.iter().any(|token| (token.epoch(), token.batch()) != (delivered, 0));
+    ensure!(
+        !(shared_anew && apart),
+        "--resume: the devices stand at different places, so that the epoch cannot be shared anew: rank and world must stay"
+    );
+    Ok(())
 }
 
 /// An error whose message begins with a device's id.
@@ -71,19 +94,14 @@ fn feed(
     });
     // What was saved before is gone on with.
     let saver = folder.as_deref().map(|folder| Saver::create(folder, token.is_some())).transpose()?;
-    let mut loader = match args.loading.shrink {
+    let loader = match args.loading.shrink {
         true => shrinking(device, source, options)?,
         false => device.loader(Arc::clone(source), options)?,
     };
     has_batches(&loader)?;
     if let Some(token) = &token {
         // Said before anything is loaded.
-        drop(loader.resume(token)?);
-        let (epoch, epochs) = (token.epoch(), args.loading.epochs);
-        ensure!(
-            epoch < epochs.into(),
-            "--resume: nothing is left: {epoch} epochs were delivered, and --epochs is {epochs}"
-        );
+        loader.check_resume(token)?;
     }
     Ok(Feed { loader, saver, token })
 }

@@ -1,6 +1,7 @@
 //! Where delivery stands, in a file: one token a device.
 
-use std::fs;
+use std::fs::{self, File};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -8,8 +9,6 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 use gpufeed::ResumeToken;
 use serde::{Deserialize, Serialize};
-
-use crate::output;
 
 /// How often the file is written.
 const EVERY: Duration = Duration::from_secs(1);
@@ -25,7 +24,8 @@ pub fn read(path: &Path, devices: usize) -> Result<Vec<ResumeToken>> {
     let text = fs::read(path).with_context(named)?;
     let tokens: Tokens = serde_json::from_slice(&text).with_context(|| format!("{}: no saved state", named()))?;
     let saved = tokens.devices.len();
-    ensure!(saved == devices, "{}: it is of {saved} devices, and this run has {devices}", named());
+    let fits = saved == devices;
+    ensure!(fits, "{}: it is of {saved} devices, and this run has {devices}", named());
     Ok(tokens.devices)
 }
 
@@ -43,8 +43,14 @@ struct Kept {
 }
 
 impl StateFile {
-    pub fn new(path: &Path, devices: usize) -> Self {
-        Self { path: path.to_owned(), kept: Mutex::new(Kept { tokens: vec![None; devices], written: None }) }
+    /// A file that holds a state is refused, unless that is `gone_on` with: it would be lost.
+    pub fn new(path: &Path, devices: usize, gone_on: bool) -> Result<Self> {
+        ensure!(
+            gone_on || !path.exists(),
+            "--save-state {0}: the file is there; go on with --resume {0}, or remove it",
+            path.display()
+        );
+        Ok(Self { path: path.to_owned(), kept: Mutex::new(Kept { tokens: vec![None; devices], written: None }) })
     }
 
     /// A device has got so far. Writes the file if that is due.
@@ -59,11 +65,9 @@ impl StateFile {
     }
 
     /// Writes the file at the end.
-    pub fn close(&self) {
+    pub fn close(&self) -> Result<()> {
         let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Err(error) = self.write(&kept) {
-            output::error(&error);
-        }
+        self.write(&kept)
     }
 
     /// Replaces the file in one step: whoever reads it finds the old state or the new one.
@@ -72,7 +76,10 @@ impl StateFile {
         let named = || format!("--save-state {}: it cannot be written", self.path.display());
         let mut beside = self.path.clone().into_os_string();
         beside.push(".new");
-        fs::write(&beside, serde_json::to_vec(&Tokens { devices })?).with_context(named)?;
+        let mut file = File::create(&beside).with_context(named)?;
+        file.write_all(&serde_json::to_vec(&Tokens { devices })?).with_context(named)?;
+        // Else a loss of power could leave the name of the new file and nothing in it.
+        file.sync_all().with_context(named)?;
         fs::rename(&beside, &self.path).with_context(named)
     }
 }
