@@ -1,6 +1,7 @@
 //! A source that begins again at its end, so that a round of measuring does not end with an epoch.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::backend::StableHostMemory;
 use crate::error::SourceError;
@@ -14,15 +15,25 @@ const SAMPLES: u64 = 1 << 40;
 /// The same samples again and again. Between epochs a loader runs empty, and on a small set that would be measured.
 pub(super) struct Cycled {
     inner: Arc<dyn Source>,
+    /// The sample that comes first.
+    first: AtomicU64,
 }
 
 impl Cycled {
     pub(super) fn new(inner: Arc<dyn Source>) -> Self {
-        Self { inner }
+        Self { inner, first: AtomicU64::new(0) }
+    }
+
+    /// Begins so many samples later from now on. Only between epochs: an index is another sample afterwards.
+    pub(super) fn advance(&self, samples: u64) {
+        let first = self.within(samples);
+        self.first.store(first, Ordering::Relaxed);
     }
 
     fn within(&self, index: u64) -> u64 {
-        index % self.inner.len().max(1)
+        let len = self.inner.len().max(1);
+        let (index, to_end) = (index % len, len - self.first.load(Ordering::Relaxed));
+        if index < to_end { index + (len - to_end) } else { index - to_end }
     }
 }
 
@@ -71,5 +82,9 @@ mod tests {
         let mut memory = [0];
         cycled.read(3_000_001, &mut SampleWriter::over(&mut memory)).expect("read");
         assert_eq!(memory, [6]);
+        cycled.advance(2);
+        cycled.advance(3_000_002);
+        cycled.read(2, &mut SampleWriter::over(&mut memory)).expect("read");
+        assert_eq!(memory, [5 + (2 + 2 + 2) % 3]);
     }
 }
