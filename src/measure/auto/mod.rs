@@ -12,7 +12,6 @@ mod board;
 mod cache;
 mod trial;
 mod tuner;
-mod until;
 mod words;
 
 use std::path::PathBuf;

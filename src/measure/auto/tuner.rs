@@ -22,8 +22,11 @@ const ROUNDS: u32 = 4;
 const SLICE: (Duration, Duration) = (Duration::from_millis(10), Duration::from_millis(60));
 /// The race of the strategies, of the workers and the final end after these shares of the time.
 const SHARES: [f64; 3] = [0.5, 0.8, 0.93];
-/// A first slice that takes no more than this share of the time is taken once more.
-const WARM_UP: f64 = 0.15;
+/// Batches that take longer are slow: little can be tried.
+const SLOW: Duration = Duration::from_millis(20);
+/// What one slice may take of the time that is left: of the first candidate, and of any other.
+const FIRST_SHARE: f64 = 0.6;
+const OTHERS_SHARE: f64 = 0.33;
 /// Another number of workers is worth looking at if the last one was faster by this.
 const GAIN: f64 = 1.04;
 /// More workers than cores are tried only where so much was won by the last doubling: their source waits.
@@ -63,6 +66,10 @@ pub(super) struct Tuner<B: Backend> {
     start: Instant,
     deadline: Instant,
     round: u32,
+    /// Strategies that have run.
+    warm: Vec<Strategy>,
+    /// How long the last batches took, each.
+    batch: Duration,
 }
 
 pub(super) fn lock(progress: &Mutex<Progress>) -> MutexGuard<'_, Progress> {
@@ -78,17 +85,27 @@ impl<B: Backend> Tuner<B> {
         time: (Instant, Instant),
     ) -> Self {
         let (start, deadline) = time;
-        Self { ground, candidates, progress, open: BTreeMap::new(), hold_bytes, start, deadline, round: 0 }
+        Self {
+            ground,
+            candidates,
+            progress,
+            open: BTreeMap::new(),
+            hold_bytes,
+            start,
+            deadline,
+            round: 0,
+            warm: Vec::new(),
+            batch: Duration::ZERO,
+        }
     }
 
     /// Measures until there is nothing more to learn or no time.
     pub(super) fn run(&mut self) {
-        self.warm_up();
         let [strategies, workers, end] = SHARES.map(|share| self.start + (self.deadline - self.start).mul_f64(share));
-        if self.board(|board| board.entries[0].standing == Standing::TooSlow) {
+        self.race_strategies(strategies);
+        if self.hopeless() {
             return;
         }
-        self.race_strategies(strategies);
         if self.candidates.workers {
             self.race_workers(workers);
         }
@@ -96,19 +113,9 @@ impl<B: Backend> Tuner<B> {
         self.check();
     }
 
-    /// Clocks rise and caches fill while the first candidate runs. That slice counts only if its source is so slow that another
-    /// would be missed.
-    fn warm_up(&mut self) {
-        let start = Instant::now();
-        let workers = self.board(|board| board.workers);
-        let strategy = self.candidates.strategies[0];
-        let place = self.board(|board| board.place(strategy, workers));
-        // The one to fall back on may take its time.
-        let measured = self.measure(place, SLICE.1, start + (self.deadline - start).mul_f64(0.6));
-        let quick = start.elapsed() < (self.deadline - self.start).mul_f64(WARM_UP);
-        if !(quick && matches!(measured, Ok(Some(_)))) {
-            self.note(place, measured);
-        }
+    /// Whether even the one to fall back on is too slow for the time there is.
+    fn hopeless(&self) -> bool {
+        self.board(|board| board.entries.first().is_some_and(|entry| entry.standing == Standing::TooSlow))
     }
 
     fn board<R>(&self, of: impl FnOnce(&mut Board) -> R) -> R {
@@ -168,8 +175,17 @@ impl<B: Backend> Tuner<B> {
             return None;
         }
         let pair = self.board(|board| [board.place(strategy, from), board.place(strategy, to)]);
-        self.one_round(&pair, SLICE.0.max((until - Instant::now()) / 10).min(SLICE.1));
-        self.board(|board| board.entries[pair[1]].ratio(&board.entries[pair[0]])).map(|ratio| ratio.ratio)
+        let known = self.board(|board| pair.map(|place| board.entries[place].rate().is_some()));
+        // Where batches are slow there is no time to take what is known once more.
+        let again = self.batch <= SLOW;
+        let places: Vec<usize> =
+            pair.into_iter().zip(known).filter(|(_, known)| again || !known).map(|(p, _)| p).collect();
+        self.one_round(&places, SLICE.0.max((until - Instant::now()) / 10).min(SLICE.1));
+        self.board(|board| {
+            let [from, to] = pair.map(|place| &board.entries[place]);
+            let together = to.ratio(from).map(|ratio| ratio.ratio);
+            together.or_else(|| Some(to.rate()? / from.rate()?))
+        })
     }
 
     /// The strategies that are left, each with its best number of workers; those that are only second have been measured with
@@ -221,20 +237,34 @@ impl<B: Backend> Tuner<B> {
             if now >= self.deadline {
                 return;
             }
-            // A slow source must leave time for the others.
-            let limit = now + (self.deadline - now) / 3;
-            let measured = self.measure(place, length, limit);
+            // A slow source must leave time for the others; the first is the one to fall back on.
+            let share = if self.warm.is_empty() { FIRST_SHARE } else { OTHERS_SHARE };
+            let measured = self.measure(place, length, now + (self.deadline - now).mul_f64(share));
             self.note(place, measured);
+            if self.hopeless() {
+                return;
+            }
         }
     }
 
     fn measure(&mut self, place: usize, length: Duration, limit: Instant) -> Result<Option<Slice>, String> {
+        let fresh = !self.open.contains_key(&place);
         let mut loader = self.loader(place).map_err(|error| error.to_string())?;
-        let measured = self.ground.slice(&mut loader, length, limit).map_err(|error| error.to_string());
-        if measured.is_ok() {
-            self.open.insert(place, loader);
+        let strategy = loader.strategy();
+        // What the strategy has compiled is known; memory that is new is little beside batches that are slow.
+        let warm = !fresh || (self.warm.contains(&strategy) && self.batch > SLOW);
+        if !warm {
+            // Clocks rise and caches fill while the very first one runs.
+            let length = if self.warm.is_empty() { SLICE.1 } else { Duration::ZERO };
+            self.ground.warm_up(&mut loader, length, limit).map_err(|error| error.to_string())?;
         }
-        measured
+        let measured = self.ground.slice(&mut loader, length, limit).map_err(|error| error.to_string())?;
+        self.warm.push(strategy);
+        if let Some(slice) = measured {
+            self.batch = slice.batch;
+        }
+        self.open.insert(place, loader);
+        Ok(measured)
     }
 
     /// The candidate's loader, taken out; a new one if it is not open.
@@ -268,9 +298,13 @@ impl<B: Backend> Tuner<B> {
     fn note(&mut self, place: usize, measured: Result<Option<Slice>, String>) {
         let round = self.round;
         self.board(|board| {
+            let entry = &board.entries[place];
+            log::debug!("round {round}: {} with {} workers: {measured:?}", entry.strategy, entry.workers);
+        });
+        self.board(|board| {
             let entry = &mut board.entries[place];
             match measured {
-                Ok(Some(Slice { gb_s, batches })) => {
+                Ok(Some(Slice { gb_s, batches, .. })) => {
                     entry.slices.push((round, gb_s));
                     entry.batches += batches;
                 }

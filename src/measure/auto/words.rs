@@ -56,7 +56,10 @@ fn strategy(board: &Board, chosen: usize) -> String {
         );
     }
     match next_best(board, entry.strategy) {
-        None => format!("{head}, the only strategy tried"),
+        None if board.entries.iter().any(|other| other.strategy != name) => {
+            format!("{head}, the default; no other strategy was measured in time")
+        }
+        None => format!("{head}"),
         Some(next) => {
             let (ours, theirs) = board.pair(chosen, next);
             let (ours, next) = (&board.entries[ours], &board.entries[theirs]);
