@@ -14,7 +14,8 @@ pub struct Share {
     pub world: u64,
     /// This process among those of its machine, from 0; `None` where the launcher does not tell. Which device to open, usually.
     pub local_rank: Option<u64>,
-    /// Who told it: `torchrun`, `Open MPI`, `MVAPICH`, `MPICH` (Intel MPI and others that start with Hydra as well) or `Slurm`.
+    /// Who told it: `torchrun`, `Open MPI`, `MVAPICH`, `MPICH` (Intel MPI and others that start with Hydra as well) or `Slurm`; `options`
+    /// where none of them did.
     pub from: &'static str,
 }
 
@@ -84,6 +85,12 @@ const fn launcher(name: &'static str, rank: &'static str, world: &'static str, l
 }
 
 impl Share {
+    /// A share of one's own making; `None` where `rank` is not below `world`.
+    #[must_use]
+    pub fn new(rank: u64, world: u64) -> Option<Self> {
+        (rank < world).then_some(Self { rank, world, local_rank: None, from: "options" })
+    }
+
     /// The share that torchrun, Open MPI, MVAPICH, MPICH and Intel MPI, or Slurm's `srun` gave this process; `None` where none of
     /// them started it. Where one runs inside another, the inner one counts.
     ///

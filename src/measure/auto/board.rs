@@ -1,5 +1,6 @@
 //! What was measured of each candidate, and which of them that speaks for. Pure.
 
+use super::held::Candidate;
 use crate::backend::Strategy;
 use crate::measure::stats::{MIN_ROUNDS, Ratio, Summary};
 
@@ -45,6 +46,10 @@ pub(super) struct Board {
 impl Entry {
     fn new(strategy: Strategy, workers: usize) -> Self {
         Self { strategy, workers, slices: Vec::new(), batches: 0, standing: Standing::In }
+    }
+
+    pub(super) fn candidate(&self) -> Candidate {
+        (self.strategy, self.workers)
     }
 
     pub(super) fn is_in(&self) -> bool {

@@ -10,9 +10,11 @@
 
 mod board;
 mod cache;
+mod held;
 mod trial;
 mod tuner;
 mod words;
+mod workers;
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
@@ -23,6 +25,7 @@ use serde::Serialize;
 
 use self::board::{Board, Standing};
 use self::cache::Key;
+use self::held::Held;
 use self::trial::Ground;
 use self::tuner::{Candidates, Progress, Tuner, lock};
 use crate::backend::{AdapterInfo, Backend, Strategy};
@@ -228,10 +231,10 @@ fn measure<B: Backend>(
     let board = Board::new(wanted.strategy, wanted.workers);
     let progress = Arc::new(Mutex::new(Progress { board, checked: false, opened: false, error: None }));
     let ground = Ground::new(backend.clone(), Arc::clone(source), wanted.options.clone());
-    let hold = hold_bytes(backend.info(), wanted.options.byte_budget);
+    let held = Held::new(ground, backend.info(), wanted.options.byte_budget);
     // A year: more cannot always be added to a point in time.
     let budget = budget.min(Duration::from_secs(365 * 24 * 60 * 60));
-    let mut tuner = Tuner::new(ground, candidates, Arc::clone(&progress), hold, (start, start + budget));
+    let mut tuner = Tuner::new(held, candidates, Arc::clone(&progress), (start, start + budget));
     let (alive, ended) = flume::bounded::<()>(0);
     let run = move || {
         tuner.run();
@@ -248,13 +251,6 @@ fn measure<B: Backend>(
     }
     let known = lock(&progress).clone();
     Ok(known)
-}
-
-/// Loaders of several candidates stay open together within this: an eighth of the memory there is, a quarter of the device's, and
-/// the caller's own bound.
-fn hold_bytes(adapter: &AdapterInfo, budget: Option<u64>) -> u64 {
-    let host = super::available_memory().map_or(256 << 20, |bytes| (bytes / 8).min(2 << 30));
-    host.min(adapter.memory.map_or(u64::MAX, |bytes| bytes / 4)).min(budget.unwrap_or(u64::MAX))
 }
 
 impl Trial {

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::backend::{Backend, Strategy};
+use super::held::Candidate;
+use crate::backend::Backend;
 use crate::error::{DeviceError, LoadError, OpenError};
 use crate::loader::{Loader, LoaderOptions};
 use crate::measure::check::Checker;
@@ -74,13 +75,11 @@ impl<B: Backend> Ground<B> {
         Self { backend, source: Arc::new(Cycled::part(source, options.subset.clone())), options, epoch: 0 }
     }
 
-    fn options(&self, strategy: Strategy, workers: usize) -> LoaderOptions {
-        LoaderOptions { strategy: Some(strategy), workers, subset: None, ..self.options.clone() }
-    }
-
-    pub(super) fn open(&self, strategy: Strategy, workers: usize) -> Result<Loader<B>, OpenError> {
+    pub(super) fn open(&self, (strategy, workers): Candidate) -> Result<Loader<B>, OpenError> {
         let source: Arc<dyn Source> = self.source.clone();
-        Loader::new(&self.backend, source, self.options(strategy, workers))
+        // The source has the part's samples alone.
+        let options = LoaderOptions { strategy: Some(strategy), workers, subset: None, ..self.options.clone() };
+        Loader::new(&self.backend, source, options)
     }
 
     /// Measures for at least `length` and as many batches as make evidence; not beyond `limit`. `None` if too few came.

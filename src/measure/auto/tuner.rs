@@ -4,15 +4,15 @@
 //! Candidates are measured in turn, slice by slice, so that a machine's drift meets them all; one that is clearly slower gets no
 //! further slice. What was measured stands on a board that others can read at any time: a trial may be stuck in a source.
 
-use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use super::board::{Board, Standing};
-use super::trial::{Ground, Slice};
+use super::held::Held;
+use super::trial::Slice;
 use crate::backend::{Backend, Strategy};
 use crate::error::OpenError;
-use crate::loader::Loader;
+use crate::measure::verify::VerifyError;
 
 /// More rounds of one race say little more.
 const MOST_ROUNDS: u32 = 8;
@@ -22,17 +22,9 @@ const ROUNDS: u32 = 4;
 const SLICE: (Duration, Duration) = (Duration::from_millis(10), Duration::from_millis(60));
 /// The race of the strategies, of the workers and the final end after these shares of the time.
 const SHARES: [f64; 3] = [0.5, 0.8, 0.93];
-/// Batches that take longer are slow: little can be tried.
-const SLOW: Duration = Duration::from_millis(20);
 /// What one slice may take of the time that is left: of the first candidate, and of any other.
 const FIRST_SHARE: f64 = 0.6;
 const OTHERS_SHARE: f64 = 0.33;
-/// Another number of workers is worth looking at if the last one was faster by this.
-const GAIN: f64 = 1.04;
-/// More workers than cores are tried only where so much was won by the last doubling: their source waits.
-const SCALES: f64 = 1.4;
-/// So many workers a core are enough for a source that waits.
-const WORKERS_A_CORE: usize = 8;
 
 /// What there is to choose from.
 #[derive(Clone, Debug)]
@@ -57,19 +49,12 @@ pub(super) struct Progress {
 }
 
 pub(super) struct Tuner<B: Backend> {
-    ground: Ground<B>,
+    held: Held<B>,
     candidates: Candidates,
     progress: Arc<Mutex<Progress>>,
-    /// Loaders of candidates that are still in, as far as they fit into `hold_bytes`.
-    open: BTreeMap<usize, Loader<B>>,
-    hold_bytes: u64,
     start: Instant,
     deadline: Instant,
     round: u32,
-    /// Strategies that have run.
-    warm: Vec<Strategy>,
-    /// How long the last batches took, each.
-    batch: Duration,
 }
 
 pub(super) fn lock(progress: &Mutex<Progress>) -> MutexGuard<'_, Progress> {
@@ -78,25 +63,12 @@ pub(super) fn lock(progress: &Mutex<Progress>) -> MutexGuard<'_, Progress> {
 
 impl<B: Backend> Tuner<B> {
     pub(super) fn new(
-        ground: Ground<B>,
+        held: Held<B>,
         candidates: Candidates,
         progress: Arc<Mutex<Progress>>,
-        hold_bytes: u64,
-        time: (Instant, Instant),
+        (start, deadline): (Instant, Instant),
     ) -> Self {
-        let (start, deadline) = time;
-        Self {
-            ground,
-            candidates,
-            progress,
-            open: BTreeMap::new(),
-            hold_bytes,
-            start,
-            deadline,
-            round: 0,
-            warm: Vec::new(),
-            batch: Duration::ZERO,
-        }
+        Self { held, candidates, progress, start, deadline, round: 0 }
     }
 
     /// Measures until there is nothing more to learn or no time.
@@ -118,7 +90,15 @@ impl<B: Backend> Tuner<B> {
         self.board(|board| board.entries.first().is_some_and(|entry| entry.standing == Standing::TooSlow))
     }
 
-    fn board<R>(&self, of: impl FnOnce(&mut Board) -> R) -> R {
+    pub(super) fn cores(&self) -> usize {
+        self.candidates.cores
+    }
+
+    pub(super) fn is_slow(&self) -> bool {
+        self.held.is_slow()
+    }
+
+    pub(super) fn board<R>(&self, of: impl FnOnce(&mut Board) -> R) -> R {
         of(&mut lock(&self.progress).board)
     }
 
@@ -129,63 +109,6 @@ impl<B: Backend> Tuner<B> {
             self.board(|board| strategies.iter().map(|&strategy| board.place(strategy, workers)).collect())
         };
         self.race(&places, until);
-    }
-
-    /// Climbs from the default number of workers as long as that helps, then goes down as long as it does no harm.
-    fn race_workers(&mut self, until: Instant) {
-        let Some(place) = self.board(|board| board.choice()) else { return };
-        let (strategy, default) = self.board(|board| (board.entries[place].strategy, board.workers));
-        if strategy.is_direct() {
-            return;
-        }
-        let half = (default / 2).max(1);
-        let scales = half < default && self.gain(strategy, half, default, until).is_some_and(|gain| gain > SCALES);
-        let mut at = default;
-        while let Some(more) = self.more_workers(at, scales) {
-            if self.gain(strategy, at, more, until).is_none_or(|gain| gain < GAIN) {
-                break;
-            }
-            at = more;
-        }
-        let mut at = half;
-        while at > 1
-            && self
-                .board(|board| board.fewest_workers(strategy).is_some_and(|place| board.entries[place].workers <= at))
-        {
-            at /= 2;
-            if self.gain(strategy, default, at, until).is_none() {
-                break;
-            }
-        }
-        let left: Vec<usize> = self.board(|board| board.of(strategy).collect());
-        self.race(&left, until);
-    }
-
-    /// The next number of workers to try: doubled, up to the cores first, beyond them only where workers wait.
-    fn more_workers(&self, at: usize, scales: bool) -> Option<usize> {
-        let cores = self.candidates.cores;
-        let most = if scales || at < cores { cores * if scales { WORKERS_A_CORE } else { 1 } } else { at };
-        let next = if at < cores { (at * 2).min(cores) } else { at * 2 };
-        (next > at && next <= most).then_some(next)
-    }
-
-    /// Measures one number of workers beside another, once, and tells how much faster it is.
-    fn gain(&mut self, strategy: Strategy, from: usize, to: usize, until: Instant) -> Option<f64> {
-        if Instant::now() >= until {
-            return None;
-        }
-        let pair = self.board(|board| [board.place(strategy, from), board.place(strategy, to)]);
-        let known = self.board(|board| pair.map(|place| board.entries[place].rate().is_some()));
-        // Where batches are slow there is no time to take what is known once more.
-        let again = self.batch <= SLOW;
-        let places: Vec<usize> =
-            pair.into_iter().zip(known).filter(|(_, known)| again || !known).map(|(p, _)| p).collect();
-        self.one_round(&places, SLICE.0.max((until - Instant::now()) / 10).min(SLICE.1));
-        self.board(|board| {
-            let [from, to] = pair.map(|place| &board.entries[place]);
-            let together = to.ratio(from).map(|ratio| ratio.ratio);
-            together.or_else(|| Some(to.rate()? / from.rate()?))
-        })
     }
 
     /// The strategies that are left, each with its best number of workers; those that are only second have been measured with
@@ -205,27 +128,27 @@ impl<B: Backend> Tuner<B> {
     }
 
     /// Measures candidates in turn until one is left or the time is over.
-    fn race(&mut self, places: &[usize], until: Instant) {
+    pub(super) fn race(&mut self, places: &[usize], until: Instant) {
         for done in 0..MOST_ROUNDS {
             let left: Vec<usize> =
-                self.board(|board| places.iter().copied().filter(|&p| board.entries[p].is_in()).collect());
+                self.board(|board| places.iter().copied().filter(|&place| board.entries[place].is_in()).collect());
             let now = Instant::now();
-            let first = left.iter().any(|&place| self.board(|board| board.entries[place].slices.is_empty()));
-            if left.is_empty() || now >= until || (left.len() == 1 && !first) {
+            let unknown = left.iter().any(|&place| self.board(|board| board.entries[place].slices.is_empty()));
+            if self.hopeless() || now >= until || left.is_empty() || (left.len() == 1 && !unknown) {
                 break;
             }
             let slices = left.len() as u32 * ROUNDS.saturating_sub(done).max(1);
-            self.one_round(&left, ((until - now) / slices).clamp(SLICE.0, SLICE.1));
+            self.one_round(&left, (until - now) / slices);
             self.board(|board| board.drop_the_slow(&left));
         }
-        let out: Vec<usize> =
-            self.open.keys().copied().filter(|&place| !self.board(|board| board.entries[place].is_in())).collect();
-        for place in out {
-            self.open.remove(&place);
-        }
+        let board = lock(&self.progress).board.clone();
+        self.held.keep(|(strategy, workers)| {
+            board.find(strategy, workers).is_some_and(|place| board.entries[place].is_in())
+        });
     }
 
-    fn one_round(&mut self, places: &[usize], length: Duration) {
+    /// A slice of each, of about this length.
+    pub(super) fn one_round(&mut self, places: &[usize], length: Duration) {
         self.round += 1;
         // There and back again, so that a drift is no advantage of the last.
         let mut places = places.to_vec();
@@ -234,85 +157,35 @@ impl<B: Backend> Tuner<B> {
         }
         for place in places {
             let now = Instant::now();
-            if now >= self.deadline {
+            if now >= self.deadline || self.hopeless() {
                 return;
             }
             // A slow source must leave time for the others; the first is the one to fall back on.
-            let share = if self.warm.is_empty() { FIRST_SHARE } else { OTHERS_SHARE };
-            let measured = self.measure(place, length, now + (self.deadline - now).mul_f64(share));
+            let share = if self.held.is_cold() { FIRST_SHARE } else { OTHERS_SHARE };
+            let limit = now + (self.deadline - now).mul_f64(share);
+            let candidate = self.board(|board| board.entries[place].candidate());
+            let measured = self.held.slice(candidate, length.clamp(SLICE.0, SLICE.1), limit);
+            log::debug!("round {}: {} with {} workers: {measured:?}", self.round, candidate.0, candidate.1);
             self.note(place, measured);
-            if self.hopeless() {
-                return;
-            }
         }
     }
 
-    fn measure(&mut self, place: usize, length: Duration, limit: Instant) -> Result<Option<Slice>, String> {
-        let fresh = !self.open.contains_key(&place);
-        let mut loader = self.loader(place).map_err(|error| error.to_string())?;
-        let strategy = loader.strategy();
-        // What the strategy has compiled is known; memory that is new is little beside batches that are slow.
-        let warm = !fresh || (self.warm.contains(&strategy) && self.batch > SLOW);
-        if !warm {
-            // Clocks rise and caches fill while the very first one runs.
-            let length = if self.warm.is_empty() { SLICE.1 } else { Duration::ZERO };
-            self.ground.warm_up(&mut loader, length, limit).map_err(|error| error.to_string())?;
-        }
-        let measured = self.ground.slice(&mut loader, length, limit).map_err(|error| error.to_string())?;
-        self.warm.push(strategy);
-        if let Some(slice) = measured {
-            self.batch = slice.batch;
-        }
-        self.open.insert(place, loader);
-        Ok(measured)
-    }
-
-    /// The candidate's loader, taken out; a new one if it is not open.
-    fn loader(&mut self, place: usize) -> Result<Loader<B>, OpenError> {
-        if let Some(open) = self.open.remove(&place) {
-            return Ok(open);
-        }
-        let (strategy, workers) = self.board(|board| (board.entries[place].strategy, board.entries[place].workers));
-        let held: u64 = self.open.values().map(|loader| loader.footprint().total()).sum();
-        // All of one batch layout are about as large.
-        if held + held / (self.open.len() as u64).max(1) > self.hold_bytes {
-            self.open.clear();
-        }
-        let opened = match self.ground.open(strategy, workers) {
-            // What is measured beside it took the memory, perhaps.
-            Err(error) if error.is_short_of_memory() && !self.open.is_empty() => {
-                self.open.clear();
-                self.ground.open(strategy, workers)
-            }
-            opened => opened,
-        };
+    fn note(&mut self, place: usize, measured: Result<Option<Slice>, VerifyError>) {
         let mut progress = lock(&self.progress);
-        match &opened {
-            Ok(_) => progress.opened = true,
-            Err(error) => drop(progress.error.get_or_insert_with(|| error.clone())),
+        match &measured {
+            Err(VerifyError::Open(error)) => drop(progress.error.get_or_insert_with(|| error.clone())),
+            _ => progress.opened = true,
         }
-        drop(progress);
-        opened
-    }
-
-    fn note(&mut self, place: usize, measured: Result<Option<Slice>, String>) {
-        let round = self.round;
-        self.board(|board| {
-            let entry = &board.entries[place];
-            log::debug!("round {round}: {} with {} workers: {measured:?}", entry.strategy, entry.workers);
-        });
-        self.board(|board| {
-            let entry = &mut board.entries[place];
-            match measured {
-                Ok(Some(Slice { gb_s, batches, .. })) => {
-                    entry.slices.push((round, gb_s));
-                    entry.batches += batches;
-                }
-                Ok(None) if entry.slices.is_empty() => entry.standing = Standing::TooSlow,
-                Ok(None) => {}
-                Err(reason) => entry.standing = Standing::Failed(reason),
+        let entry = &mut progress.board.entries[place];
+        match measured {
+            Ok(Some(Slice { gb_s, batches, .. })) => {
+                entry.slices.push((self.round, gb_s));
+                entry.batches += batches;
             }
-        });
+            Ok(None) if entry.slices.is_empty() => entry.standing = Standing::TooSlow,
+            Ok(None) => {}
+            Err(error) => entry.standing = Standing::Failed(error.to_string()),
+        }
     }
 
     /// A number is worth nothing if the bytes are wrong: compares a batch of the chosen candidate, of the next if that is wrong.
@@ -321,18 +194,15 @@ impl<B: Backend> Tuner<B> {
             if Instant::now() >= self.deadline {
                 return;
             }
-            let checked = match self.loader(place) {
-                Ok(mut loader) => self.ground.check(&mut loader, self.deadline).map_err(|error| error.to_string()),
-                Err(error) => Err(error.to_string()),
-            };
-            match checked {
+            let candidate = self.board(|board| board.entries[place].candidate());
+            match self.held.check(candidate, self.deadline) {
                 Ok(checked) => {
                     lock(&self.progress).checked = checked;
                     return;
                 }
-                Err(reason) => {
-                    log::error!("a trial was given up: {reason}");
-                    self.board(|board| board.entries[place].standing = Standing::Failed(reason));
+                Err(error) => {
+                    log::error!("{} with {} workers is out: {error}", candidate.0, candidate.1);
+                    self.board(|board| board.entries[place].standing = Standing::Failed(error.to_string()));
                 }
             }
         }

@@ -149,3 +149,69 @@ fn gb_s(entry: &Entry) -> String {
 fn count(workers: usize) -> String {
     if workers == 1 { "1 worker".to_owned() } else { format!("{workers} workers") }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::backend::host::host_info;
+    use crate::backend::{DeviceType, StrategySupport};
+
+    fn board(measured: &[(Strategy, usize, &[f64])]) -> Board {
+        let mut board = Board::new(Strategy::MappedRing, 4);
+        for &(strategy, workers, rates) in measured {
+            let place = board.place(strategy, workers);
+            board.entries[place].slices = (1..).zip(rates.iter().copied()).collect();
+        }
+        board
+    }
+
+    fn gpu(memory: &str) -> AdapterInfo {
+        let support =
+            StrategySupport { strategy: Strategy::SystemRing, missing: None, memory: Some(memory.to_owned()) };
+        AdapterInfo { device_type: DeviceType::Integrated, strategies: vec![support], ..host_info() }
+    }
+
+    #[test]
+    fn a_winner_is_told_with_both_numbers_and_the_workers_beside_it() {
+        let board = board(&[
+            (Strategy::MappedRing, 4, &[9.8, 9.8, 9.8]),
+            (Strategy::SystemRing, 4, &[14.2, 14.2, 14.2]),
+            (Strategy::SystemRing, 2, &[14.2, 14.2, 14.2]),
+            (Strategy::SystemRing, 1, &[7.1, 7.1, 7.1]),
+        ]);
+        let chosen = board.choice().expect("measured");
+        assert_eq!(
+            why(&board, chosen, &gpu("type 3, heap 0 (unified)"), true),
+            "`system-ring` 14.20 GB/s with 2 workers, 1.45 times the default `mapped-ring` (9.80 GB/s); \
+             against 2 workers: 1 worker -50%, 4 workers +0%; CPU and GPU share this device's memory"
+        );
+    }
+
+    #[test]
+    fn a_default_that_stays_says_whether_it_was_better_or_just_not_worse() {
+        let near = board(&[(Strategy::MappedRing, 4, &[9.8, 9.9, 9.7]), (Strategy::SystemRing, 4, &[9.9, 9.7, 9.8])]);
+        let text = why(&near, 0, &gpu("system memory"), false);
+        assert_eq!(
+            text,
+            "`mapped-ring` 9.80 GB/s with 4 workers: no clear difference to `system-ring` (9.80 GB/s), so the default was kept"
+        );
+        let ahead = board(&[(Strategy::MappedRing, 4, &[9.8, 9.9, 9.7]), (Strategy::SystemRing, 4, &[4.9, 4.9, 4.9])]);
+        let text = why(&ahead, 0, &host_info(), false);
+        assert!(
+            text.contains("the default, 2.00 times `system-ring` (4.90 GB/s), the next; a software device"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn what_failed_is_named_with_its_reason() {
+        let mut board = board(&[(Strategy::MappedRing, 4, &[]), (Strategy::Imported, 4, &[])]);
+        board.entries[0].standing = Standing::TooSlow;
+        board.entries[1].standing = Standing::Failed("no such memory".to_owned());
+        assert_eq!(
+            nothing(&board, 1.52),
+            "nothing could be measured in 1.5 s: kept `mapped-ring` with 4 workers; `mapped-ring` with 4 workers: too few \
+             batches came in its time; `imported` with 4 workers could not be measured: no such memory"
+        );
+    }
+}

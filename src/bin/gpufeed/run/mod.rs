@@ -1,6 +1,7 @@
 //! `gpufeed run`.
 
 mod args;
+mod auto;
 mod care;
 mod feed;
 mod open;
@@ -30,8 +31,8 @@ const SETTLE: Duration = Duration::from_millis(5);
 
 /// Loads the samples, and tells what was done even if an error or Ctrl-C ended it early.
 pub fn run(args: &RunArgs) -> Result<ExitCode> {
-    args.check()?;
-    let mut feeds = open::open(args)?;
+    let share = args.check()?;
+    let mut feeds = open::open(args, share)?;
     // Until here Ctrl-C ends the command at once: nothing was measured yet.
     interrupt::catch()?;
     let state = args.care.save_state.as_deref().map(|path| StateFile::new(path, feeds.len()));
@@ -51,7 +52,8 @@ pub fn run(args: &RunArgs) -> Result<ExitCode> {
 }
 
 fn tell(args: &RunArgs, feeds: &[Feed], endings: &[Ending]) -> Result<()> {
-    let report = |(feed, ending): (&Feed, &Ending)| Report::new(&feed.loader, args, ending);
+    let report =
+        |(feed, ending): (&Feed, &Ending)| Report::new(&feed.loader, args, ending).with_auto(feed.tuned.as_ref());
     let mut devices: Vec<Report> = feeds.iter().zip(endings).map(report).collect();
     match devices.pop() {
         Some(only) if devices.is_empty() => {
