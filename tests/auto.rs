@@ -58,7 +58,6 @@ fn what_is_chosen_runs_and_is_told_with_its_evidence() {
         let trial = tuned.trials.iter().find(|t| (t.strategy, t.workers) == (tuned.strategy, tuned.workers));
         let trial = trial.expect("what was chosen was tried");
         assert!(trial.median_gb_s() > Some(0.0) && trial.batches > 0 && trial.failed.is_none(), "{trial:?}");
-        assert!(tuned.trials.iter().all(|trial| trial.failed.is_none()), "{:?}", tuned.trials);
         assert!(tuned.why.contains(&format!("`{}`", tuned.strategy)) && tuned.why.contains("B/s"), "{}", tuned.why);
         assert_eq!(tuned.why.contains("software"), device.info().is_software(), "{}", tuned.why);
         let mut loader = device.loader(source, tuned.options).expect("a loader");
@@ -112,7 +111,7 @@ fn a_choice_that_was_kept_is_not_measured_again() {
     let folder = tempfile::tempdir().expect("a folder");
     for device in devices("a_choice_that_was_kept_is_not_measured_again") {
         let file = folder.path().join("auto.json");
-        let auto = AutoOptions { cache: Some(file.clone()), ..short() };
+        let auto = AutoOptions { cache: Some(file.clone()), ..AutoOptions::default() };
         let measured = tune(&device, &images(), options(), &auto);
         let kept = tune(&device, &images(), options(), &auto);
         assert!(!measured.from_cache && kept.from_cache && kept.trials.is_empty());

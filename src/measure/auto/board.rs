@@ -7,7 +7,9 @@ use crate::measure::stats::{MIN_ROUNDS, Ratio, Summary};
 /// A candidate within this share of the fastest is as good.
 const AS_GOOD: f64 = 0.96;
 /// How much faster is clear after one round, after two, and after more. A busy machine makes a round or two look worse than it was.
-const CLEAR: [f64; 3] = [2.0, 1.15, 1.03];
+const CLEAR: [f64; 3] = [2.0, 1.25, 1.03];
+/// After one round a candidate gets another chance unless it is this much slower.
+const HOPELESS: f64 = 4.0;
 /// With fewer rounds than this a spread may be small by chance, and one round that says otherwise is enough to doubt.
 const MANY_ROUNDS: usize = 5;
 
@@ -75,11 +77,17 @@ impl Entry {
 
     /// Whether it is faster than another beyond doubt.
     pub(super) fn clearly_faster(&self, other: &Self) -> bool {
+        self.faster(other, CLEAR[0])
+    }
+
+    /// As [`clearly_faster`](Self::clearly_faster), with how much it takes after one round.
+    fn faster(&self, other: &Self, once: f64) -> bool {
         let (ours, theirs) = self.common(other);
         let Some(ratio) = Ratio::of(&ours, &theirs) else { return false };
         let least = ours.iter().zip(&theirs).map(|(ours, theirs)| ours / theirs).fold(f64::INFINITY, f64::min);
         match ratio.rounds {
-            rounds if rounds < MIN_ROUNDS => least > CLEAR[rounds.saturating_sub(1)],
+            1 => least > once,
+            rounds if rounds < MIN_ROUNDS => least > CLEAR[1],
             rounds => {
                 let agreed = rounds >= MANY_ROUNDS || least > 1.0;
                 agreed && ratio.ratio > CLEAR[2] && ratio.ratio - ratio.spread > 1.0
@@ -117,7 +125,7 @@ impl Board {
     pub(super) fn drop_the_slow(&mut self, among: &[usize]) {
         let Some(best) = self.fastest(among.iter().copied()) else { return };
         for &place in among {
-            let slow = self.entries[place].is_in() && self.entries[best].clearly_faster(&self.entries[place]);
+            let slow = self.entries[place].is_in() && self.entries[best].faster(&self.entries[place], HOPELESS);
             if slow {
                 self.entries[place].standing = Standing::Slower;
             }
@@ -234,7 +242,7 @@ mod tests {
 
     #[test]
     fn what_is_clearly_slower_is_dropped_and_what_failed_never_wins() {
-        let mut board = board(&[(DEFAULT, 4, &[10.0, 10.0]), (OTHER, 4, &[8.0, 8.2]), (OTHER, 2, &[9.0, 11.0])]);
+        let mut board = board(&[(DEFAULT, 4, &[10.0, 10.0]), (OTHER, 4, &[7.0, 7.9]), (OTHER, 2, &[9.0, 11.0])]);
         board.drop_the_slow(&[0, 1, 2]);
         let standings: Vec<bool> = board.entries.iter().map(Entry::is_in).collect();
         assert_eq!(standings, [true, false, true]);

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use super::trial::{Ground, Slice};
-use crate::backend::{AdapterInfo, Backend, Strategy};
+use crate::backend::{AdapterInfo, Backend, DeviceType, Footprint, Strategy};
 use crate::error::OpenError;
 use crate::loader::Loader;
 use crate::measure::available_memory;
@@ -21,7 +21,7 @@ pub(super) type Candidate = (Strategy, usize);
 pub(super) struct Held<B: Backend> {
     ground: Ground<B>,
     open: BTreeMap<Candidate, Loader<B>>,
-    most_bytes: u64,
+    room: Room,
     /// Strategies that have run.
     warm: Vec<Strategy>,
     /// How long the last batches took, each.
@@ -29,11 +29,9 @@ pub(super) struct Held<B: Backend> {
 }
 
 impl<B: Backend> Held<B> {
-    /// Several stay open within an eighth of the memory there is, a quarter of the device's, and the caller's own bound.
     pub(super) fn new(ground: Ground<B>, adapter: &AdapterInfo, budget: Option<u64>) -> Self {
-        let host = available_memory().map_or(256 << 20, |bytes| (bytes / 8).min(2 << 30));
-        let most_bytes = host.min(adapter.memory.map_or(u64::MAX, |bytes| bytes / 4)).min(budget.unwrap_or(u64::MAX));
-        Self { ground, open: BTreeMap::new(), most_bytes, warm: Vec::new(), batch: Duration::ZERO }
+        let room = Room::of(adapter, budget);
+        Self { ground, open: BTreeMap::new(), room, warm: Vec::new(), batch: Duration::ZERO }
     }
 
     /// Whether nothing has run yet.
@@ -88,9 +86,7 @@ impl<B: Backend> Held<B> {
         if let Some(open) = self.open.remove(&candidate) {
             return Ok(open);
         }
-        let held: u64 = self.open.values().map(|loader| loader.footprint().total()).sum();
-        // All of one batch layout are about as large.
-        if held + held / (self.open.len() as u64).max(1) > self.most_bytes {
+        if !self.room.has_one_more(self.open.values().map(Loader::footprint)) {
             self.open.clear();
         }
         match self.ground.open(candidate) {
@@ -101,5 +97,58 @@ impl<B: Backend> Held<B> {
             }
             opened => opened,
         }
+    }
+}
+
+/// The memory that open loaders may take together, in bytes.
+#[derive(Clone, Copy, Debug)]
+struct Room {
+    host: u64,
+    /// `None` where the device's memory is the host's.
+    device: Option<u64>,
+    all: u64,
+}
+
+impl Room {
+    /// An eighth of the memory there is, a quarter of the device's, and the caller's own bound.
+    fn of(adapter: &AdapterInfo, budget: Option<u64>) -> Self {
+        let host = available_memory().map_or(256 << 20, |bytes| (bytes / 8).min(2 << 30));
+        let own = adapter.device_type == DeviceType::Discrete;
+        let device = own.then(|| adapter.memory.map_or(host, |bytes| bytes / 4));
+        Self { host, device, all: budget.unwrap_or(u64::MAX) }
+    }
+
+    /// Whether another loader fits beside these: those of one batch layout are about as large.
+    fn has_one_more(&self, open: impl Iterator<Item = Footprint>) -> bool {
+        let (mut host, mut device, mut loaders) = (0u64, 0u64, 0u64);
+        for Footprint { staging, device: scratch, outputs } in open {
+            host = host.saturating_add(staging);
+            device = device.saturating_add(scratch).saturating_add(outputs);
+            loaders += 1;
+        }
+        let one_more = |bytes: u64| bytes.saturating_add(bytes / loaders.max(1));
+        let (host, device) = (one_more(host), one_more(device));
+        let all = host.saturating_add(device);
+        let fits = match self.device {
+            Some(most) => host <= self.host && device <= most,
+            None => all <= self.host,
+        };
+        fits && all <= self.all
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn loaders_stay_open_as_far_as_there_is_memory_where_theirs_lies() {
+        let loader = Footprint { staging: 10, device: 20, outputs: 80 };
+        let fits = |room: Room, open: usize| room.has_one_more(std::iter::repeat_n(loader, open));
+        let card = Room { host: 30, device: Some(1000), all: u64::MAX };
+        assert_eq!([0, 2, 3].map(|open| fits(card, open)), [true, true, false], "staging is the host's");
+        let shared = Room { host: 330, device: None, all: u64::MAX };
+        assert_eq!([2, 3].map(|open| fits(shared, open)), [true, false]);
+        assert_eq!([1, 2].map(|open| fits(Room { all: 220, ..card }, open)), [true, false], "the caller's bound");
     }
 }

@@ -116,11 +116,11 @@ impl<B: Backend> Tuner<B> {
     fn race_finalists(&mut self, until: Instant) {
         let finalists: Vec<usize> = self.board(|board| {
             let Some(chosen) = board.choice() else { return Vec::new() };
-            let workers = board.entries[chosen].workers;
             let Some(rival) = board.rival(chosen) else { return Vec::new() };
-            let strategy = board.entries[rival].strategy;
-            let rival = if strategy.is_direct() { rival } else { board.place(strategy, workers) };
-            vec![chosen, rival]
+            let ((ours, workers), (theirs, _)) = (board.entries[chosen].candidate(), board.entries[rival].candidate());
+            // One without workers meets the other's best.
+            let direct = ours.is_direct() || theirs.is_direct();
+            vec![chosen, if direct { rival } else { board.place(theirs, workers) }]
         });
         if finalists.len() > 1 {
             self.race(&finalists, until);

@@ -13,13 +13,15 @@ const SCALES: f64 = 1.4;
 const WORKERS_A_CORE: usize = 8;
 
 impl<B: Backend> Tuner<B> {
-    /// Tries numbers of workers for the strategy that is ahead.
+    /// Tries numbers of workers for the strategy that is ahead, or for the next where the first has no workers.
     pub(super) fn race_workers(&mut self, until: Instant) {
-        let Some(place) = self.board(|board| board.choice()) else { return };
-        let (strategy, default) = self.board(|board| (board.entries[place].strategy, board.workers));
-        if strategy.is_direct() {
-            return;
-        }
+        let staged = self.board(|board| {
+            let chosen = board.choice()?;
+            let rival = board.rival(chosen);
+            let staged = [Some(chosen), rival].into_iter().flatten().map(|place| board.entries[place].strategy);
+            staged.into_iter().find(|strategy| !strategy.is_direct()).map(|strategy| (strategy, board.workers))
+        });
+        let Some((strategy, default)) = staged else { return };
         let half = (default / 2).max(1);
         let scales = half == default || self.gain(strategy, half, default, until).is_some_and(|gain| gain > SCALES);
         self.climb(strategy, default, scales, until);

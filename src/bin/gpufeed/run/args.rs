@@ -59,7 +59,8 @@ pub struct LoadingArgs {
     /// Among how many machines or processes each epoch is shared
     #[arg(long, value_name = "N", requires = "rank", value_parser = clap::value_parser!(u32).range(1..))]
     pub world: Option<u32>,
-    /// Take rank and world from what torchrun, Open MPI, MPICH, Intel MPI, MVAPICH or srun has set in the environment
+    /// Take rank and world from what torchrun, Open MPI, MPICH, Intel MPI, MVAPICH or srun has set in the environment. The
+    /// device is still yours to choose, as in --device cuda:$LOCAL_RANK
     #[arg(long, conflicts_with_all = ["rank", "world"])]
     pub share_from_env: bool,
     /// Threads that read samples for each device; auto measures how many are best [default: one a core, at most 8; several
