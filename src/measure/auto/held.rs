@@ -57,9 +57,9 @@ impl<B: Backend> Held<B> {
         // What the strategy has compiled is there then; memory that is new is little beside batches that are slow.
         if fresh && !(known && self.is_slow()) {
             let length = if self.is_cold() { FIRST_WARM_UP } else { Duration::ZERO };
-            self.ground.warm_up(&mut loader, length, limit)?;
+            self.batch = self.ground.warm_up(&mut loader, length, limit)?;
         }
-        let measured = self.ground.slice(&mut loader, length, limit)?;
+        let measured = self.ground.slice(&mut loader, length, self.is_slow(), limit)?;
         if !known {
             self.warm.push(candidate.0);
         }

@@ -82,14 +82,17 @@ impl<B: Backend> Ground<B> {
         Loader::new(&self.backend, source, options)
     }
 
-    /// Measures for at least `length` and as many batches as make evidence; not beyond `limit`. `None` if too few came.
+    /// Measures for at least `length` and as many batches as make evidence (where they are slow, the fewest); not beyond `limit`.
+    /// `None` if too few came.
     pub(super) fn slice(
         &mut self,
         loader: &mut Loader<B>,
         length: Duration,
+        slow: bool,
         limit: Instant,
     ) -> Result<Option<Slice>, LoadError> {
-        let (passage, in_time) = self.pass(loader, length, MIN_BATCHES, limit)?;
+        let (length, least) = if slow { (Duration::ZERO, LEAST_BATCHES) } else { (length, MIN_BATCHES) };
+        let (passage, in_time) = self.pass(loader, length, least, limit)?;
         // Out of time only the rhythm of the deliveries is known, which is the device's once all slots have been used.
         let few = if in_time { LEAST_BATCHES } else { self.options.slots as u64 + LEAST_BATCHES };
         let Some(batch_s) = passage.batch_s(in_time).filter(|_| passage.batches >= few) else { return Ok(None) };

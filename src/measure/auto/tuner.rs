@@ -23,7 +23,7 @@ const SLICE: (Duration, Duration) = (Duration::from_millis(10), Duration::from_m
 /// The race of the strategies, of the workers and the final end after these shares of the time.
 const SHARES: [f64; 3] = [0.5, 0.8, 0.93];
 /// What one slice may take of the time that is left: of the first candidate, and of any other.
-const FIRST_SHARE: f64 = 0.6;
+const FIRST_SHARE: f64 = 0.85;
 const OTHERS_SHARE: f64 = 0.33;
 
 /// What there is to choose from.
@@ -165,7 +165,13 @@ impl<B: Backend> Tuner<B> {
             let limit = now + (self.deadline - now).mul_f64(share);
             let candidate = self.board(|board| board.entries[place].candidate());
             let measured = self.held.slice(candidate, length.clamp(SLICE.0, SLICE.1), limit);
-            log::debug!("round {}: {} with {} workers: {measured:?}", self.round, candidate.0, candidate.1);
+            log::debug!(
+                "round {}: {} with {} workers after {:?}: {measured:?}",
+                self.round,
+                candidate.0,
+                candidate.1,
+                now.elapsed()
+            );
             self.note(place, measured);
         }
     }
