@@ -100,14 +100,16 @@ impl<B: Backend> Ground<B> {
         Ok(Some(Slice { gb_s, batches: passage.batches, batch: Duration::from_secs_f64(batch_s) }))
     }
 
-    /// Runs the first batches, for which kernels are compiled and memory is touched for the first time.
+    /// Runs the first batches, for which kernels are compiled and memory is touched for the first time, and tells about how long one
+    /// took.
     pub(super) fn warm_up(
         &mut self,
         loader: &mut Loader<B>,
         length: Duration,
         limit: Instant,
-    ) -> Result<(), LoadError> {
-        self.pass(loader, length, 1, limit).map(drop)
+    ) -> Result<Duration, LoadError> {
+        let (passage, in_time) = self.pass(loader, length, 1, limit)?;
+        Ok(passage.batch_s(in_time).map_or(Duration::ZERO, Duration::from_secs_f64))
     }
 
     /// Takes batches as they come, from an idle device to an idle device, and whether all that was begun has ended in time.
