@@ -153,7 +153,7 @@ fn waiting(time: Duration) -> Arc<dyn Source> {
 fn a_source_that_waits_gets_more_workers() {
     let host = AnyBackend::open("host").expect("the host");
     let options = LoaderOptions { batch_size: 4, workers: 2, ..options() };
-    let tuned = tune(&host, &waiting(Duration::from_millis(2)), options, &AutoOptions::default());
+    let tuned = tune(&host, &waiting(Duration::from_millis(5)), options, &AutoOptions::default());
     assert!(tuned.workers > 2, "{}", tuned.why);
 }
 

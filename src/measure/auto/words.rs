@@ -59,7 +59,7 @@ fn strategy(board: &Board, chosen: usize) -> String {
         None if board.entries.iter().any(|other| other.strategy != name) => {
             format!("{head}, the default; no other strategy was measured in time")
         }
-        None => format!("{head}"),
+        None => head,
         Some(next) => {
             let (ours, theirs) = board.pair(chosen, next);
             let (ours, next) = (&board.entries[ours], &board.entries[theirs]);
