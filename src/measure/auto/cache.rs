@@ -116,7 +116,7 @@ impl Choice {
     /// Whether a loader may be told so: the file may have been written by anybody.
     fn is_valid(&self) -> bool {
         let options = LoaderOptions { workers: self.workers, ..LoaderOptions::default() };
-        options.validate().is_ok() && !self.strategy.allocates_per_batch()
+        options.validate().is_ok()
     }
 }
 

@@ -1,9 +1,9 @@
 //! Choosing strategy and number of workers by measuring, at the start of a program and within a stated time.
 //!
-//! [`tune`] tries what the device can run with the user's own source, samples and options, and says what it chose and why. It never
-//! chooses a strategy that [allocates per batch](Strategy::allocates_per_batch). What it starts from, the backend's default strategy and
-//! the options' number of workers, stays unless something else is clearly better; where fewer workers are as good, they are taken.
-//! What must not vary can be pinned, and a file can remember what was found.
+//! [`tune`] tries what the device can run with the user's own source, samples and options, and says what it chose and why. Strategies that
+//! [allocate per batch](Strategy::allocates_per_batch) are not tried. What it starts from, the backend's default strategy and the
+//! options' number of workers, stays unless something else is clearly better; where fewer workers are as good, they are taken. What
+//! must not vary can be pinned, and a file can remember what was found.
 //!
 //! A minute of [`compare`](super::compare) knows more: it verifies every batch and measures for longer. Here one batch of what was chosen
 //! is compared with the source.
