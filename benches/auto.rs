@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use gpufeed::measure::report::Settings;
+use gpufeed::measure::stats::MIN_ROUNDS;
 use gpufeed::measure::{Plan, Ratio, Summary};
 use gpufeed::source::random_images;
 use gpufeed::{AnyBackend, AutoOptions, LoaderOptions, Normalize, SampleLayout, Source, Strategy, Tuned, devices};
@@ -110,6 +111,7 @@ fn judge(chosen: (Strategy, usize), ours: &[f64], best: (Strategy, usize), their
     let ratio = Ratio::of(ours, theirs).map_or(own.median / other.median, |ratio| ratio.ratio);
     let overlapping = own.median + own.spread >= other.median - other.spread;
     let verdict = match (ratio >= 0.9, overlapping) {
+        _ if own.n.min(other.n) < MIN_ROUNDS => "too few rounds to tell: give it more time",
         (true, true) => "within 10%, overlapping",
         (true, false) => "within 10%",
         (false, true) => "overlapping",
