@@ -20,6 +20,7 @@ use crate::error::{DeviceError, LoadError, OpenError, Unsupported};
 use crate::loader::{
     BadSampleReport, Batch, Canceller, Epoch, Loader, LoaderOptions, LoaderStats, ResumeError, ResumeToken,
 };
+use crate::measure::{AutoOptions, Tuned, tune};
 use crate::preprocess::{DType, Fingerprint, TensorDesc};
 use crate::source::Source;
 
@@ -48,6 +49,34 @@ pub fn devices() -> Vec<AdapterInfo> {
 /// [`OpenError::NoDevice`], and what [`Loader::new`] reports.
 pub fn open(wanted: &str, source: Arc<dyn Source>, options: LoaderOptions) -> Result<AnyLoader, OpenError> {
     AnyBackend::open(wanted)?.loader(source, options)
+}
+
+/// As [`open`], with the strategy and the number of workers that are measured to be best here, within two seconds: see [`tune`].
+///
+/// ```
+/// use std::sync::Arc;
+/// use gpufeed::{AutoOptions, LoaderOptions, SampleLayout, source::random_images};
+///
+/// # fn main() -> Result<(), gpufeed::OpenError> {
+/// let images = Arc::new(random_images(SampleLayout::image(32, 32, 3)?, 256, 1)?);
+/// let (loader, tuned) = gpufeed::open_auto("host", images, LoaderOptions::default(), &AutoOptions::default())?;
+/// println!("{} with {} workers: {}", tuned.strategy, tuned.workers, tuned.why);
+/// # assert_eq!(loader.strategy(), tuned.strategy);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+/// As [`open`].
+pub fn open_auto(
+    wanted: &str,
+    source: Arc<dyn Source>,
+    options: LoaderOptions,
+    auto: &AutoOptions,
+) -> Result<(AnyLoader, Tuned), OpenError> {
+    let backend = AnyBackend::open(wanted)?;
+    let tuned = backend.tune(&source, options, auto)?;
+    Ok((backend.loader(source, tuned.options.clone())?, tuned))
 }
 
 macro_rules! each {
@@ -149,6 +178,19 @@ impl AnyBackend {
     /// [`Unsupported`] says why not.
     pub fn supports(&self, strategy: Strategy) -> Result<(), Unsupported> {
         each!(Self, self, backend => backend.supports(strategy))
+    }
+
+    /// Chooses strategy and number of workers for a loader of `source` on this device, as [`tune`].
+    ///
+    /// # Errors
+    /// As [`tune`].
+    pub fn tune(
+        &self,
+        source: &Arc<dyn Source>,
+        options: LoaderOptions,
+        auto: &AutoOptions,
+    ) -> Result<Tuned, OpenError> {
+        each!(Self, self, backend => tune(backend, source, options, auto))
     }
 
     /// Makes a loader on this device.

@@ -30,7 +30,10 @@
 //! - Whatever device is there: [`open`], as above.
 //! - Your own `wgpu` device: [`WgpuBackend::from_device`](backend::wgpu::WgpuBackend::from_device) and [`Loader`]; ask
 //!   [`requirements`](backend::wgpu::requirements) before creating the device.
-//! - Which staging strategy is fastest here: the command `gpufeed compare`.
+//! - The strategy and the number of workers that are best here, measured at the start within two seconds: [`open_auto`], or
+//!   [`measure::tune`].
+//! - Which staging strategy is fastest here, and why: the command `gpufeed compare`.
+//! - One process among several, started by torchrun, MPI or Slurm: [`Share::from_env`].
 //!
 //! # How it is built
 //!
@@ -42,7 +45,7 @@
 //! | [`backend`] | the contract with a device; host, wgpu and CUDA behind it | the above |
 //! | [`source`] | where samples come from | `layout`, `staging` |
 //! | [`loader`] | workers, pump, epochs, batches | all of the above |
-//! | [`measure`] | statistics, ceilings, the comparison | all of the above |
+//! | [`measure`] | statistics, ceilings, the comparison, the automatic choice | all of the above |
 //! | [`any`] | one loader type for whatever is there | all of the above |
 //!
 //! # Invariants
@@ -83,14 +86,15 @@ pub use ::cudarc;
 #[cfg(feature = "wgpu")]
 pub use ::wgpu;
 
-pub use any::{AnyBackend, AnyBatch, AnyEpoch, AnyLoader, devices, open};
+pub use any::{AnyBackend, AnyBatch, AnyEpoch, AnyLoader, devices, open, open_auto};
 pub use backend::{AdapterInfo, Api, Backend, DeviceType, Strategy};
 pub use error::{DeviceError, LayoutError, LoadError, OpenError, PumpState, SourceError, Stage, Stall, Unsupported};
 pub use layout::{BatchLayout, ImageLayout, SampleLayout};
 pub use loader::{
     BadSamples, Batch, Canceller, Epoch, FeedError, Feeder, FeederOptions, LastBatch, Loader, LoaderOptions,
-    LoaderStats, ResumeError, ResumeToken, Subset, Tolerance,
+    LoaderStats, ResumeError, ResumeToken, Share, ShareError, Subset, Tolerance,
 };
+pub use measure::{AutoOptions, Tuned};
 pub use preprocess::{FloatType, Normalize, Preprocess, TensorDesc, TensorLayout};
 #[cfg(feature = "images")]
 pub use source::FolderSource;

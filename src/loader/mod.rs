@@ -41,6 +41,7 @@ mod permutation;
 mod pump;
 mod resume;
 mod sampler;
+mod share;
 mod subset;
 mod threads;
 mod waiter;
@@ -58,6 +59,7 @@ pub use options::{LastBatch, LoaderOptions};
 pub use permutation::Permutation;
 pub use resume::{ResumeError, ResumeToken};
 pub use sampler::{Order, Sampler};
+pub use share::{Share, ShareError};
 pub use subset::Subset;
 
 use std::sync::Arc;

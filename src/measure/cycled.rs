@@ -1,10 +1,12 @@
 //! A source that begins again at its end, so that a round of measuring does not end with an epoch.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::backend::StableHostMemory;
 use crate::error::SourceError;
 use crate::layout::SampleLayout;
+use crate::loader::Subset;
 use crate::source::Source;
 use crate::staging::SampleWriter;
 
@@ -14,15 +16,41 @@ const SAMPLES: u64 = 1 << 40;
 /// The same samples again and again. Between epochs a loader runs empty, and on a small set that would be measured.
 pub(super) struct Cycled {
     inner: Arc<dyn Source>,
+    subset: Option<Subset>,
+    /// The place of the sample that comes first.
+    first: AtomicU64,
 }
 
 impl Cycled {
     pub(super) fn new(inner: Arc<dyn Source>) -> Self {
-        Self { inner }
+        Self { inner, subset: None, first: AtomicU64::new(0) }
+    }
+
+    /// The samples of a part again and again.
+    pub(super) fn part(inner: Arc<dyn Source>, subset: Option<Subset>) -> Self {
+        Self { inner, subset, first: AtomicU64::new(0) }
+    }
+
+    /// Begins so many samples later from now on. Only between epochs: an index is another sample afterwards.
+    pub(super) fn advance(&self, samples: u64) {
+        let first = self.place(samples);
+        self.first.store(first, Ordering::Relaxed);
+    }
+
+    /// The number of samples in one pass.
+    fn pass(&self) -> u64 {
+        self.subset.as_ref().map_or_else(|| self.inner.len(), Subset::len)
+    }
+
+    fn place(&self, index: u64) -> u64 {
+        let len = self.pass().max(1);
+        let (index, to_end) = (index % len, len - self.first.load(Ordering::Relaxed));
+        if index < to_end { index + (len - to_end) } else { index - to_end }
     }
 
     fn within(&self, index: u64) -> u64 {
-        index % self.inner.len().max(1)
+        let place = self.place(index);
+        self.subset.as_ref().map_or(place, |subset| subset.at(place))
     }
 }
 
@@ -32,7 +60,7 @@ impl Source for Cycled {
     }
 
     fn len(&self) -> u64 {
-        let len = self.inner.len();
+        let len = self.pass();
         // A whole number of passes, so that a shuffle takes each sample equally often. No sample stays no sample.
         len.saturating_mul((SAMPLES / len.max(1)).max(1))
     }
@@ -71,5 +99,23 @@ mod tests {
         let mut memory = [0];
         cycled.read(3_000_001, &mut SampleWriter::over(&mut memory)).expect("read");
         assert_eq!(memory, [6]);
+        cycled.advance(2);
+        cycled.advance(3_000_002);
+        cycled.read(2, &mut SampleWriter::over(&mut memory)).expect("read");
+        assert_eq!(memory, [5]);
+    }
+
+    #[test]
+    fn of_a_part_no_other_sample_is_read() {
+        let layout = SampleLayout::bytes(&[1]).expect("bytes");
+        let source = Arc::new(MemorySource::new(vec![5, 6, 7, 8], layout).expect("four samples"));
+        let cycled = Cycled::part(source, Some(Subset::list([3, 1])));
+        cycled.advance(1);
+        let read = |index| {
+            let mut memory = [0];
+            cycled.read(index, &mut SampleWriter::over(&mut memory)).expect("read");
+            memory[0]
+        };
+        assert_eq!([0, 1, 2, 1_000_001].map(read), [6, 8, 6, 8]);
     }
 }

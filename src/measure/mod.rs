@@ -8,6 +8,7 @@
 //!
 //! Nothing here prints. Who wants to follow it is an [`Observer`].
 
+pub mod auto;
 mod ceilings;
 mod check;
 pub mod cpu;
@@ -27,6 +28,7 @@ pub(crate) mod testing;
 mod verdict;
 pub mod verify;
 
+pub use auto::{AutoOptions, Trial, Tuned, tune};
 pub use check::Mismatch;
 pub use cpu::{available_memory, physical_memory, process_cpu};
 pub use engine::compare;

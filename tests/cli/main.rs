@@ -1,5 +1,6 @@
 //! The command, run as its users run it.
 
+mod auto;
 mod compare;
 mod data;
 mod ends;

@@ -4,11 +4,13 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::thread;
 
+use anyhow::{Context, Result, bail};
 use clap::Args;
-use gpufeed::{LoaderOptions, Preprocess, Strategy};
+use gpufeed::{LoaderOptions, Preprocess, Share, Strategy};
 
+use super::auto::{Auto, OrAuto, strategy_or_auto};
 use super::care::CareArgs;
-use crate::args::{DataArgs, FeedArgs, strategy, usage_error};
+use crate::args::{DataArgs, FeedArgs, usage_error};
 use crate::units;
 
 #[derive(Debug, Args)]
@@ -20,8 +22,8 @@ pub struct RunArgs {
     #[arg(long = "device", value_name = "DEVICE", default_value = "auto")]
     pub devices: Vec<String>,
     /// How bytes get to the device [default: the device's own]
-    #[arg(long, value_name = "NAME", value_parser = strategy())]
-    pub strategy: Option<Strategy>,
+    #[arg(long, value_name = "NAME", value_parser = strategy_or_auto())]
+    strategy: Option<OrAuto<Strategy>>,
     #[command(flatten)]
     pub loading: LoadingArgs,
     #[command(flatten)]
@@ -57,9 +59,17 @@ pub struct LoadingArgs {
     /// Among how many machines or processes each epoch is shared
     #[arg(long, value_name = "N", requires = "rank", value_parser = clap::value_parser!(u32).range(1..))]
     pub world: Option<u32>,
-    /// Threads that read samples for each device [default: one a core, at most 8; several devices divide the cores]
-    #[arg(long, value_name = "N")]
-    pub workers: Option<NonZeroUsize>,
+    /// Take rank and world from what torchrun, Open MPI, MPICH, Intel MPI, MVAPICH or srun has set in the environment. The
+    /// device is still yours to choose, as in --device cuda:$LOCAL_RANK
+    #[arg(long, conflicts_with_all = ["rank", "world"])]
+    pub share_from_env: bool,
+    /// Threads that read samples for each device; auto measures how many are best [default: one a core, at most 8; several
+    /// devices divide the cores]
+    #[arg(long, value_name = "N|auto")]
+    workers: Option<OrAuto<NonZeroUsize>>,
+    /// Keep what auto chose in this file, and take it from there next time
+    #[arg(long, value_name = "FILE")]
+    auto_cache: Option<PathBuf>,
     /// Staging slots: batches being filled or copied [default: 4]
     #[arg(long, value_name = "N")]
     pub slots: Option<NonZeroUsize>,
@@ -75,35 +85,44 @@ pub struct LoadingArgs {
 }
 
 impl RunArgs {
-    /// Checks what the parser cannot: the rank against the world.
+    /// Checks what the parser cannot, and tells the share of this process, whatever its number of devices.
     ///
     /// # Errors
-    /// One of usage.
-    pub fn check(&self) -> Result<(), clap::Error> {
+    /// One of usage, or of what the environment has.
+    pub fn check(&self) -> Result<Share> {
         self.care.check()?;
-        let (rank, world) = self.loading.share();
-        if rank < world {
-            return Ok(());
+        let auto = self.auto();
+        if auto.cache.is_some() && !auto.strategy && !auto.workers {
+            bail!(usage_error("run", "--auto-cache is only for --strategy auto and --workers auto"));
         }
-        Err(usage_error("run", format_args!("--rank {rank} is not below --world {world}: ranks count from 0")))
+        self.loading.share()
+    }
+
+    /// What is to be measured first.
+    pub fn auto(&self) -> Auto {
+        Auto {
+            strategy: self.strategy == Some(OrAuto::Auto),
+            workers: self.loading.workers == Some(OrAuto::Auto),
+            cache: self.loading.auto_cache.clone(),
+        }
     }
 
     /// What the loader of device `number` of `devices` is told.
-    pub fn options(&self, preprocess: Preprocess, number: usize, devices: usize) -> LoaderOptions {
+    pub fn options(&self, share: Share, preprocess: Preprocess, number: usize, devices: usize) -> LoaderOptions {
         let default = LoaderOptions::default();
         let given = &self.loading;
         let or = |count: Option<NonZeroUsize>, default| count.map_or(default, NonZeroUsize::get);
         let cores = thread::available_parallelism().map_or(1, usize::from);
-        let (rank, world) = given.share();
+        let workers = given.workers.and_then(OrAuto::given);
         let mut options = LoaderOptions {
             batch_size: given.batch_size.get(),
             slots: or(given.slots, default.slots),
             outputs: or(given.outputs, default.outputs),
-            workers: or(given.workers, (cores / devices).clamp(1, default.workers)),
+            workers: or(workers, (cores / devices).clamp(1, default.workers)),
             seed: given.seed,
-            rank: rank * devices as u64 + number as u64,
-            world: world * devices as u64,
-            strategy: self.strategy,
+            rank: share.rank * devices as u64 + number as u64,
+            world: share.world * devices as u64,
+            strategy: self.strategy.and_then(OrAuto::given),
             preprocess,
             byte_budget: given.budget.map(|budget| budget / devices as u64),
             ..default
@@ -114,9 +133,15 @@ impl RunArgs {
 }
 
 impl LoadingArgs {
-    /// Rank and world of this process, whatever its number of devices.
-    fn share(&self) -> (u64, u64) {
-        (self.rank.unwrap_or(0).into(), self.world.unwrap_or(1).into())
+    fn share(&self) -> Result<Share> {
+        if self.share_from_env {
+            let found = Share::from_env()?;
+            return found.context("--share-from-env: no launcher has set a rank and a number of processes");
+        }
+        let (rank, world) = (self.rank.unwrap_or(0).into(), self.world.unwrap_or(1).into());
+        Share::new(rank, world).ok_or_else(|| {
+            usage_error("run", format_args!("--rank {rank} is not below --world {world}: ranks count from 0")).into()
+        })
     }
 }
 
@@ -134,20 +159,30 @@ mod tests {
         }
     }
 
+    fn share(args: &RunArgs) -> Share {
+        args.check().expect("a share")
+    }
+
+    fn usage(error: &anyhow::Error) -> i32 {
+        error.downcast_ref::<clap::Error>().expect("an error of usage").exit_code()
+    }
+
     #[test]
     fn devices_have_global_ranks_and_divide_cores_and_budget() {
         let args = parse(&["--rank", "1", "--world", "3", "--budget", "1001"]);
-        let options = args.options(Preprocess::Raw, 1, 2);
+        let options = args.options(share(&args), Preprocess::Raw, 1, 2);
         assert_eq!((options.rank, options.world, options.byte_budget), (3, 6, Some(500)));
         let cores = thread::available_parallelism().map_or(1, usize::from);
         assert_eq!(options.workers, (cores / 2).clamp(1, 8));
-        assert_eq!(args.options(Preprocess::Raw, 0, 1000).workers, 1);
-        assert_eq!(parse(&["--workers", "5"]).options(Preprocess::Raw, 0, 2).workers, 5);
+        assert_eq!(args.options(share(&args), Preprocess::Raw, 0, 1000).workers, 1);
+        let args = parse(&["--workers", "5"]);
+        assert_eq!(args.options(share(&args), Preprocess::Raw, 0, 2).workers, 5);
     }
 
     #[test]
     fn one_device_alone_has_the_defaults() {
-        let (options, default) = (parse(&[]).options(Preprocess::Raw, 0, 1), LoaderOptions::default());
+        let args = parse(&[]);
+        let (options, default) = (args.options(share(&args), Preprocess::Raw, 0, 1), LoaderOptions::default());
         assert_eq!((options.rank, options.world, options.workers), (0, 1, default.workers));
         assert_eq!((options.slots, options.outputs, options.byte_budget), (default.slots, default.outputs, None));
     }
@@ -156,6 +191,22 @@ mod tests {
     fn a_rank_outside_its_world_is_wrong_usage() {
         assert!(parse(&["--rank", "2", "--world", "3"]).check().is_ok());
         let error = parse(&["--rank", "3", "--world", "3"]).check().expect_err("refused");
-        assert_eq!(error.exit_code(), 2);
+        assert_eq!(usage(&error), 2);
+    }
+
+    #[test]
+    fn what_is_left_to_auto_is_measured_and_the_rest_is_not() {
+        let auto = |args: &[&str]| {
+            let Auto { strategy, workers, .. } = parse(args).auto();
+            (strategy, workers)
+        };
+        assert_eq!(auto(&[]), (false, false));
+        assert_eq!(auto(&["--strategy", "auto", "--workers", "3"]), (true, false));
+        assert_eq!(auto(&["--strategy", "memcpy", "--workers", "auto"]), (false, true));
+        let error = parse(&["--auto-cache", "x.json"]).check().expect_err("refused");
+        assert_eq!(usage(&error), 2);
+        for wrong in [["--workers", "0"], ["--workers", "many"], ["--strategy", "fast"]] {
+            assert!(Cli::try_parse_from([&["gpufeed", "run", "x.npy"][..], &wrong].concat()).is_err(), "{wrong:?}");
+        }
     }
 }

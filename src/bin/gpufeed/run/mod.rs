@@ -1,6 +1,7 @@
 //! `gpufeed run`.
 
 mod args;
+mod auto;
 mod care;
 mod feed;
 mod open;
@@ -29,9 +30,9 @@ const SETTLE: Duration = Duration::from_millis(5);
 
 /// Loads the samples, and tells what was done even if an error or Ctrl-C ended it early.
 pub fn run(args: &RunArgs) -> Result<ExitCode> {
-    args.check()?;
+    let share = args.check()?;
     let state = args.care.state_file(args.devices.len())?;
-    let mut feeds = open::open(args)?;
+    let mut feeds = open::open(args, share)?;
     // Until here Ctrl-C ends the command at once: nothing was measured yet.
     interrupt::catch()?;
     let endings = feed::load(&mut feeds, args.loading.epochs, state.as_ref());
@@ -48,7 +49,8 @@ pub fn run(args: &RunArgs) -> Result<ExitCode> {
 }
 
 fn tell(args: &RunArgs, feeds: &[Feed], endings: &[Ending]) -> Result<()> {
-    let report = |(feed, ending): (&Feed, &Ending)| Report::new(&feed.loader, args, ending);
+    let report =
+        |(feed, ending): (&Feed, &Ending)| Report::new(&feed.loader, args, ending).with_auto(feed.tuned.as_ref());
     let mut devices: Vec<Report> = feeds.iter().zip(endings).map(report).collect();
     match devices.pop() {
         Some(only) if devices.is_empty() => {

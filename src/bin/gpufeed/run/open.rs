@@ -4,9 +4,10 @@ use std::fmt::Display;
 use std::sync::Arc;
 
 use anyhow::{Error, Result, bail, ensure};
-use gpufeed::{AnyBackend, AnyLoader, LastBatch, LoaderOptions, OpenError, ResumeToken, Source, Subset};
+use gpufeed::{AnyBackend, AnyLoader, LastBatch, LoaderOptions, OpenError, ResumeToken, Share, Source, Subset, Tuned};
 
 use super::RunArgs;
+use super::auto::Auto;
 use super::save::Saver;
 use super::state;
 use crate::args::{open_source, usage_error};
@@ -15,20 +16,22 @@ use crate::{fallback, output};
 /// One device's part of a run.
 pub struct Feed {
     pub loader: AnyLoader,
+    /// Of what was measured first, if anything was.
+    pub tuned: Option<Tuned>,
     pub saver: Option<Saver>,
     /// Where to go on.
     pub token: Option<ResumeToken>,
 }
 
 /// Opens every device that was asked for, with a loader on each; they share one source.
-pub fn open(args: &RunArgs) -> Result<Vec<Feed>> {
+pub fn open(args: &RunArgs, share: Share) -> Result<Vec<Feed>> {
     let source = open_source(&args.data, &args.images)?;
     let preprocess = args.feed.preprocess(source.layout())?;
     let devices = devices(&args.devices)?;
     let several = devices.len() > 1;
     let tokens = args.care.resume.as_deref().map(|path| state::read(path, devices.len())).transpose()?;
     let open = |(number, device): (usize, &AnyBackend)| {
-        let options = args.options(preprocess.clone(), number, devices.len());
+        let options = args.options(share, preprocess.clone(), number, devices.len());
         let id = &device.info().id;
         let token = tokens.as_ref().map(|tokens| tokens[number].clone());
         feed(args, device, &source, options, token, several)
@@ -94,26 +97,27 @@ fn feed(
     });
     // What was saved before is gone on with.
     let saver = folder.as_deref().map(|folder| Saver::create(folder, token.is_some())).transpose()?;
-    let loader = match args.loading.shrink {
-        true => shrinking(device, source, options)?,
-        false => device.loader(Arc::clone(source), options)?,
+    let (loader, tuned) = match args.loading.shrink {
+        true => shrinking(&args.auto(), device, source, options)?,
+        false => args.auto().open(device, source, options)?,
     };
     has_batches(&loader)?;
     if let Some(token) = &token {
         // Said before anything is loaded.
         loader.check_resume(token)?;
     }
-    Ok(Feed { loader, saver, token })
+    Ok(Feed { loader, tuned, saver, token })
 }
 
 /// Opens a loader in as much memory as there is, and says what it has to do without.
 fn shrinking(
+    auto: &Auto,
     device: &AnyBackend,
     source: &Arc<dyn Source>,
     mut options: LoaderOptions,
-) -> Result<AnyLoader, OpenError> {
+) -> Result<(AnyLoader, Option<Tuned>), OpenError> {
     loop {
-        let error = match device.loader(Arc::clone(source), options.clone()) {
+        let error = match auto.open(device, source, options.clone()) {
             Err(error) if error.is_short_of_memory() => error,
             opened => return opened,
         };

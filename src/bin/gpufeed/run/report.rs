@@ -3,9 +3,10 @@
 use comfy_table::CellAlignment;
 use gpufeed::backend::{Footprint, MemoryUse};
 use gpufeed::loader::{BadSampleReport, Percentiles};
-use gpufeed::{AdapterInfo, AnyLoader, LoaderOptions, LoaderStats, SampleLayout, Strategy};
+use gpufeed::{AdapterInfo, AnyLoader, LoaderOptions, LoaderStats, SampleLayout, Strategy, Tuned};
 use serde::Serialize;
 
+use super::auto::AutoReport;
 use super::{Ending, RunArgs, Stopped};
 use crate::{devices, output, units};
 
@@ -19,6 +20,9 @@ pub struct Report {
     /// Whether gpufeed itself was built without optimisation.
     debug_build: bool,
     strategy: Strategy,
+    /// How strategy or workers were chosen; left out where they were not measured.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    auto: Option<AutoReport>,
     /// The samples, in words.
     source: String,
     source_samples: u64,
@@ -100,6 +104,7 @@ impl Report {
             software: loader.info().is_software(),
             debug_build: cfg!(debug_assertions),
             strategy: loader.strategy(),
+            auto: None,
             source: format!("{}: {}", args.data.display(), loader.source().layout()),
             source_samples: loader.source().len(),
             tensor_shape: tensor.shape.as_slice().to_vec(),
@@ -124,6 +129,11 @@ impl Report {
             noun: noun(loader.source().layout()),
             stopped: ending.error.as_ref().is_some_and(|error| error.is::<Stopped>()),
         }
+    }
+
+    /// The same, with how strategy or workers were chosen.
+    pub fn with_auto(self, tuned: Option<&Tuned>) -> Self {
+        Self { auto: tuned.map(AutoReport::new), ..self }
     }
 
     /// The report for people.
@@ -170,6 +180,9 @@ impl Report {
             ("workers", threads),
             ("memory", memory),
         ];
+        if let Some(auto) = &self.auto {
+            rows.push(("auto", auto.why.clone()));
+        }
         if let Some(Share { rank, world, samples_per_epoch }) = self.share {
             rows.push(("share", format!("rank {rank} of {world}: {samples_per_epoch} {} an epoch", self.noun)));
         }

@@ -1,0 +1,199 @@
+//! One slice of one candidate: the user's own source, samples and options, measured in steady state.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::held::Candidate;
+use crate::backend::Backend;
+use crate::error::{DeviceError, LoadError, OpenError};
+use crate::loader::{Loader, LoaderOptions};
+use crate::measure::check::Checker;
+use crate::measure::cycled::Cycled;
+use crate::measure::verify::VerifyError;
+use crate::source::Source;
+
+/// A slice has at least this many batches, if there is time.
+const MIN_BATCHES: u64 = 4;
+/// Of these it is still evidence.
+const LEAST_BATCHES: u64 = 2;
+/// A candidate that fails this often in a row is out.
+const MOST_ERRORS: u32 = 3;
+/// Samples of a batch that are compared with the source.
+const CHECKED: usize = 4;
+
+/// What every trial is made with.
+pub(super) struct Ground<B: Backend> {
+    backend: B,
+    source: Arc<Cycled>,
+    options: LoaderOptions,
+    epoch: u64,
+}
+
+/// What a slice has measured.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Slice {
+    pub(super) gb_s: f64,
+    pub(super) batches: u64,
+    /// The time of one.
+    pub(super) batch: Duration,
+}
+
+/// When batches came.
+#[derive(Clone, Copy, Debug)]
+struct Passage {
+    first: Instant,
+    last: Instant,
+    /// The device has done them all.
+    end: Instant,
+    batches: u64,
+    bytes: u64,
+}
+
+impl Passage {
+    fn add(&mut self, bytes: u64) {
+        self.last = Instant::now();
+        if self.batches == 0 {
+            self.first = self.last;
+        }
+        (self.batches, self.bytes) = (self.batches + 1, self.bytes + bytes);
+    }
+
+    /// Seconds a batch in steady state, without the time in which the loader fills up or runs empty.
+    ///
+    /// A batch is delivered when its work is queued. Where the source is the slower part, batches come in its rhythm from the first on, and
+    /// the time between deliveries tells it; where the device is, it works without a pause from the first delivery until it is idle,
+    /// and that time tells it. Either is at most the true one where the other part is the slower, so that the longer one is true.
+    fn batch_s(&self, whole: bool) -> Option<f64> {
+        let rhythm = (self.last - self.first).as_secs_f64() / self.batches.saturating_sub(1).max(1) as f64;
+        let device = (self.end - self.first).as_secs_f64() / self.batches.max(1) as f64;
+        Some(if whole { rhythm.max(device) } else { rhythm }).filter(|seconds| *seconds > 0.0)
+    }
+}
+
+impl<B: Backend> Ground<B> {
+    pub(super) fn new(backend: B, source: Arc<dyn Source>, options: LoaderOptions) -> Self {
+        Self { backend, source: Arc::new(Cycled::part(source, options.subset.clone())), options, epoch: 0 }
+    }
+
+    pub(super) fn open(&self, (strategy, workers): Candidate) -> Result<Loader<B>, OpenError> {
+        let source: Arc<dyn Source> = self.source.clone();
+        // The source has the part's samples alone.
+        let options = LoaderOptions { strategy: Some(strategy), workers, subset: None, ..self.options.clone() };
+        Loader::new(&self.backend, source, options)
+    }
+
+    /// Measures for at least `length` and as many batches as make evidence (where they are slow, the fewest); not beyond `limit`.
+    /// `None` if too few came.
+    pub(super) fn slice(
+        &mut self,
+        loader: &mut Loader<B>,
+        length: Duration,
+        slow: bool,
+        limit: Instant,
+    ) -> Result<Option<Slice>, LoadError> {
+        let (length, least) = if slow { (Duration::ZERO, LEAST_BATCHES) } else { (length, MIN_BATCHES) };
+        let (passage, in_time) = self.pass(loader, length, least, limit)?;
+        // Out of time only the rhythm of the deliveries is known, which is the device's once all slots have been used.
+        let few = if in_time { LEAST_BATCHES } else { self.options.slots as u64 + LEAST_BATCHES };
+        let Some(batch_s) = passage.batch_s(in_time).filter(|_| passage.batches >= few) else { return Ok(None) };
+        let gb_s = passage.bytes as f64 / passage.batches as f64 / 1e9 / batch_s;
+        Ok(Some(Slice { gb_s, batches: passage.batches, batch: Duration::from_secs_f64(batch_s) }))
+    }
+
+    /// Runs the first batches, for which kernels are compiled and memory is touched for the first time, and tells about how long one
+    /// took.
+    pub(super) fn warm_up(
+        &mut self,
+        loader: &mut Loader<B>,
+        length: Duration,
+        limit: Instant,
+    ) -> Result<Duration, LoadError> {
+        let (passage, in_time) = self.pass(loader, length, 1, limit)?;
+        Ok(passage.batch_s(in_time).map_or(Duration::ZERO, Duration::from_secs_f64))
+    }
+
+    /// Takes batches as they come, from an idle device to an idle device, and whether all that was begun has ended in time.
+    fn pass(
+        &mut self,
+        loader: &mut Loader<B>,
+        length: Duration,
+        least: u64,
+        limit: Instant,
+    ) -> Result<(Passage, bool), LoadError> {
+        self.epoch += 1;
+        let mut epoch = loader.epoch(self.epoch);
+        let start = Instant::now();
+        let mut passage = Passage { first: start, last: start, end: start, batches: 0, bytes: 0 };
+        let (mut errors, mut ending) = (0, false);
+        let in_time = loop {
+            match epoch.next_timeout(limit.saturating_duration_since(Instant::now())) {
+                None => break true,
+                Some(Err(LoadError::TimedOut(_))) => break false,
+                Some(Ok(batch)) => {
+                    errors = 0;
+                    passage.add(batch.len() as u64 * self.source.layout().byte_len() as u64);
+                }
+                // The user's own loader tells it again.
+                Some(Err(error)) if is_final(&error) || errors + 1 == MOST_ERRORS => return Err(error),
+                Some(Err(_)) => errors += 1,
+            }
+            if !ending && passage.batches >= least && start.elapsed() >= length {
+                epoch.wind_down();
+                ending = true;
+            }
+        };
+        drop(epoch);
+        // What is on its way is not the next candidate's.
+        loader.wait_idle()?;
+        passage.end = Instant::now();
+        // The next slice reads other samples, so that a file is not measured from the cache that this one has filled.
+        let begun = passage.batches + self.options.slots as u64;
+        self.source.advance(begun * self.options.batch_size as u64);
+        Ok((passage, in_time))
+    }
+
+    /// Reads a batch back and compares its first samples with the source. False if none came before `limit`.
+    pub(super) fn check(&mut self, loader: &mut Loader<B>, limit: Instant) -> Result<bool, VerifyError> {
+        self.epoch += 1;
+        let source: Arc<dyn Source> = self.source.clone();
+        let mut checker = Checker::new(source, &self.options)?;
+        let left = limit.saturating_duration_since(Instant::now());
+        let batch = match loader.epoch(self.epoch).next_timeout(left) {
+            None | Some(Err(LoadError::TimedOut(_))) => return Ok(false),
+            Some(next) => next?,
+        };
+        let number = batch.number();
+        let few = batch.len().min(CHECKED);
+        let tensor = batch.read().map_err(|source| VerifyError::ReadBack { batch: number, source })?;
+        checker.read(number, &batch.indices()[..few])?;
+        checker.tensor(number, &tensor[..tensor.len() / batch.len() * few])?;
+        Ok(true)
+    }
+}
+
+/// Whether no batch comes after this error.
+fn is_final(error: &LoadError) -> bool {
+    matches!(error, LoadError::Device { source: DeviceError::Lost { .. }, .. } | LoadError::Stopped { .. })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Batches that come at these milliseconds, and a device that is idle at `end`.
+    fn batch_ms(delivered: &[u64], end: u64) -> f64 {
+        let start = Instant::now();
+        let at = |ms: u64| start + Duration::from_millis(ms);
+        let (first, last) = (at(delivered[0]), at(delivered[delivered.len() - 1]));
+        let passage = Passage { first, last, end: at(end), batches: delivered.len() as u64, bytes: 1 };
+        (passage.batch_s(true).expect("time passed") * 1e3).round()
+    }
+
+    #[test]
+    fn the_slower_part_tells_the_time_of_a_batch_whichever_it_is() {
+        // The source takes 10 ms a batch, the device 2.
+        assert_eq!(batch_ms(&[10, 20, 30, 40, 50], 52), 10.0);
+        // The source takes 2 ms and the device 10: with three slots the fourth waits for the first.
+        assert_eq!(batch_ms(&[2, 4, 6, 12, 22], 52), 10.0);
+    }
+}

@@ -1,0 +1,216 @@
+//! The order of the trials: strategies with the default number of workers, then numbers of workers for the one that is ahead,
+//! then both once more for the strategies that are left.
+//!
+//! Candidates are measured in turn, slice by slice, so that a machine's drift meets them all; one that is clearly slower gets no
+//! further slice. What was measured stands on a board that others can read at any time: a trial may be stuck in a source.
+
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::{Duration, Instant};
+
+use super::board::{Board, Standing};
+use super::held::Held;
+use super::trial::Slice;
+use crate::backend::{Backend, Strategy};
+use crate::error::OpenError;
+use crate::measure::verify::VerifyError;
+
+/// More rounds of one race say little more.
+const MOST_ROUNDS: u32 = 8;
+/// Rounds that there should be time for.
+const ROUNDS: u32 = 4;
+/// Within these bounds a slice is as long as the time allows.
+const SLICE: (Duration, Duration) = (Duration::from_millis(10), Duration::from_millis(60));
+/// The race of the strategies, of the workers and the final end after these shares of the time.
+const SHARES: [f64; 3] = [0.5, 0.8, 0.93];
+/// What one slice may take of the time that is left: of the first candidate, and of any other.
+const FIRST_SHARE: f64 = 0.85;
+const OTHERS_SHARE: f64 = 0.33;
+
+/// What there is to choose from.
+#[derive(Clone, Debug)]
+pub(super) struct Candidates {
+    /// The default first, those that read the source's memory last: preparing large memory takes long.
+    pub(super) strategies: Vec<Strategy>,
+    /// Whether the number of workers is open.
+    pub(super) workers: bool,
+    pub(super) cores: usize,
+}
+
+/// What is known so far.
+#[derive(Clone, Debug)]
+pub(super) struct Progress {
+    pub(super) board: Board,
+    /// Whether a batch of the chosen candidate was compared with the source.
+    pub(super) checked: bool,
+    /// Whether any candidate could be opened.
+    pub(super) opened: bool,
+    /// Why the first that could not be was not.
+    pub(super) error: Option<OpenError>,
+}
+
+pub(super) struct Tuner<B: Backend> {
+    held: Held<B>,
+    candidates: Candidates,
+    progress: Arc<Mutex<Progress>>,
+    start: Instant,
+    deadline: Instant,
+    round: u32,
+}
+
+pub(super) fn lock(progress: &Mutex<Progress>) -> MutexGuard<'_, Progress> {
+    progress.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+impl<B: Backend> Tuner<B> {
+    pub(super) fn new(
+        held: Held<B>,
+        candidates: Candidates,
+        progress: Arc<Mutex<Progress>>,
+        (start, deadline): (Instant, Instant),
+    ) -> Self {
+        Self { held, candidates, progress, start, deadline, round: 0 }
+    }
+
+    /// Measures until there is nothing more to learn or no time.
+    pub(super) fn run(&mut self) {
+        let [strategies, workers, end] = SHARES.map(|share| self.start + (self.deadline - self.start).mul_f64(share));
+        self.race_strategies(strategies);
+        if self.hopeless() {
+            return;
+        }
+        if self.candidates.workers {
+            self.race_workers(workers);
+        }
+        self.race_finalists(end);
+        self.check();
+    }
+
+    /// Whether even the one to fall back on is too slow for the time there is.
+    fn hopeless(&self) -> bool {
+        self.board(|board| board.entries.first().is_some_and(|entry| entry.standing == Standing::TooSlow))
+    }
+
+    pub(super) fn cores(&self) -> usize {
+        self.candidates.cores
+    }
+
+    pub(super) fn is_slow(&self) -> bool {
+        self.held.is_slow()
+    }
+
+    pub(super) fn board<R>(&self, of: impl FnOnce(&mut Board) -> R) -> R {
+        of(&mut lock(&self.progress).board)
+    }
+
+    fn race_strategies(&mut self, until: Instant) {
+        let workers = self.board(|board| board.workers);
+        let places: Vec<usize> = {
+            let strategies = &self.candidates.strategies;
+            self.board(|board| strategies.iter().map(|&strategy| board.place(strategy, workers)).collect())
+        };
+        self.race(&places, until);
+    }
+
+    /// The strategies that are left, each with its best number of workers; those that are only second have been measured with
+    /// the default one so far.
+    fn race_finalists(&mut self, until: Instant) {
+        let finalists: Vec<usize> = self.board(|board| {
+            let Some(chosen) = board.choice() else { return Vec::new() };
+            let Some(rival) = board.rival(chosen) else { return Vec::new() };
+            let ((ours, workers), (theirs, _)) = (board.entries[chosen].candidate(), board.entries[rival].candidate());
+            // One without workers meets the other's best.
+            let direct = ours.is_direct() || theirs.is_direct();
+            vec![chosen, if direct { rival } else { board.place(theirs, workers) }]
+        });
+        if finalists.len() > 1 {
+            self.race(&finalists, until);
+        }
+    }
+
+    /// Measures candidates in turn until one is left or the time is over.
+    pub(super) fn race(&mut self, places: &[usize], until: Instant) {
+        for done in 0..MOST_ROUNDS {
+            let left: Vec<usize> =
+                self.board(|board| places.iter().copied().filter(|&place| board.entries[place].is_in()).collect());
+            let now = Instant::now();
+            let unknown = left.iter().any(|&place| self.board(|board| board.entries[place].slices.is_empty()));
+            if self.hopeless() || now >= until || left.is_empty() || (left.len() == 1 && !unknown) {
+                break;
+            }
+            let slices = left.len() as u32 * ROUNDS.saturating_sub(done).max(1);
+            self.one_round(&left, (until - now) / slices);
+            self.board(|board| board.drop_the_slow(&left));
+        }
+        let board = lock(&self.progress).board.clone();
+        self.held.keep(|(strategy, workers)| {
+            board.find(strategy, workers).is_some_and(|place| board.entries[place].is_in())
+        });
+    }
+
+    /// A slice of each, of about this length.
+    pub(super) fn one_round(&mut self, places: &[usize], length: Duration) {
+        self.round += 1;
+        // There and back again, so that a drift is no advantage of the last.
+        let mut places = places.to_vec();
+        if self.round.is_multiple_of(2) {
+            places.reverse();
+        }
+        for place in places {
+            let now = Instant::now();
+            if now >= self.deadline || self.hopeless() {
+                return;
+            }
+            // A slow source must leave time for the others; the first is the one to fall back on.
+            let share = if self.held.is_cold() { FIRST_SHARE } else { OTHERS_SHARE };
+            let limit = now + (self.deadline - now).mul_f64(share);
+            let candidate = self.board(|board| board.entries[place].candidate());
+            let measured = self.held.slice(candidate, length.clamp(SLICE.0, SLICE.1), limit);
+            log::debug!(
+                "round {}: {} with {} workers after {:?}: {measured:?}",
+                self.round,
+                candidate.0,
+                candidate.1,
+                now.elapsed()
+            );
+            self.note(place, measured);
+        }
+    }
+
+    fn note(&mut self, place: usize, measured: Result<Option<Slice>, VerifyError>) {
+        let mut progress = lock(&self.progress);
+        match &measured {
+            Err(VerifyError::Open(error)) => drop(progress.error.get_or_insert_with(|| error.clone())),
+            _ => progress.opened = true,
+        }
+        let entry = &mut progress.board.entries[place];
+        match measured {
+            Ok(Some(Slice { gb_s, batches, .. })) => {
+                entry.slices.push((self.round, gb_s));
+                entry.batches += batches;
+            }
+            Ok(None) if entry.slices.is_empty() => entry.standing = Standing::TooSlow,
+            Ok(None) => {}
+            Err(error) => entry.standing = Standing::Failed(error.to_string()),
+        }
+    }
+
+    /// A number is worth nothing if the bytes are wrong: compares a batch of the chosen candidate, of the next if that is wrong.
+    fn check(&mut self) {
+        while let Some(place) = self.board(|board| board.choice()) {
+            if Instant::now() >= self.deadline {
+                return;
+            }
+            let candidate = self.board(|board| board.entries[place].candidate());
+            match self.held.check(candidate, self.deadline) {
+                Ok(checked) => {
+                    lock(&self.progress).checked = checked;
+                    return;
+                }
+                Err(error) => {
+                    log::error!("{} with {} workers is out: {error}", candidate.0, candidate.1);
+                    self.board(|board| board.entries[place].standing = Standing::Failed(error.to_string()));
+                }
+            }
+        }
+    }
+}
