@@ -10,10 +10,9 @@ pub trait FaultyDevice: Backend {
     /// Loses it, from any thread.
     fn lose(&self);
 
-    /// The strategies that take samples from workers.
+    /// The strategies that it has.
     fn strategies(&self) -> Vec<Strategy> {
-        let staged = |strategy: &Strategy| !strategy.is_direct() && self.supports(*strategy).is_ok();
-        Strategy::ALL.iter().copied().filter(staged).collect()
+        Strategy::ALL.iter().copied().filter(|strategy| self.supports(*strategy).is_ok()).collect()
     }
 }
 

@@ -101,9 +101,11 @@ impl Plan {
             LoaderOptions { batch_size: r.between(1, size.batch) as usize, ..options(r, samples, strategies) };
         let options = LoaderOptions { preprocess, ..options };
         let submissions = samples.div_ceil(options.batch_size as u64) * 2;
+        // Where the device reads the samples by itself, no worker can fail to.
+        let read = !options.strategy.is_some_and(Strategy::is_direct);
         Self {
             seed,
-            faults: faults(r, samples, layout.byte_len()),
+            faults: Some(faults(r, samples, layout.byte_len())).filter(|_| read).unwrap_or_default(),
             delay: Duration::from_micros(if r.chance(70) { 0 } else { r.below(300) }),
             refuse: r.chance(20).then(|| r.below(submissions)),
             loss: r.chance(25).then(|| r.below(3)).map(|kind| when(r, kind, submissions, samples)),

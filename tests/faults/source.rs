@@ -1,8 +1,11 @@
 //! A source that does what its plan says.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use gpufeed::{SampleLayout, SampleWriter, Source, SourceError};
+use gpufeed::backend::StableHostMemory;
+use gpufeed::source::HostArena;
+use gpufeed::{SampleLayout, SampleWriter, Source, SourceError, Strategy};
 
 use super::plan::{Plan, SampleFault};
 
@@ -33,12 +36,19 @@ pub struct FaultySource {
     /// How often each sample was read.
     each: Vec<AtomicU64>,
     events: Vec<Event>,
+    /// All samples, where the device is to read them by itself.
+    memory: Option<Arc<HostArena>>,
 }
 
 impl FaultySource {
     pub fn new(plan: &Plan, events: Vec<Event>) -> Self {
         let each = (0..plan.samples).map(|_| AtomicU64::new(0)).collect();
-        Self { plan: plan.clone(), reads: AtomicU64::new(0), each, events }
+        let all = || -> Vec<u8> { (0..plan.samples).flat_map(|index| sample(plan, index)).collect() };
+        let memory = plan.options.strategy.is_some_and(Strategy::is_direct).then(|| {
+            let bytes = all();
+            Arc::new(HostArena::new(bytes.len(), |memory| memory.copy_from_slice(&bytes)).expect("a little memory"))
+        });
+        Self { plan: plan.clone(), reads: AtomicU64::new(0), each, events, memory }
     }
 }
 
@@ -74,5 +84,9 @@ impl Source for FaultySource {
 
     fn label(&self, index: u64) -> Option<i64> {
         Some(label(index))
+    }
+
+    fn memory(&self) -> Option<Arc<dyn StableHostMemory>> {
+        self.memory.clone().map(|memory| memory as Arc<dyn StableHostMemory>)
     }
 }

@@ -243,7 +243,8 @@ mod tests {
         let source = NpySource::open(&path).expect("whole");
         resize(&path, -6);
         let mut memory = [0; 4];
-        source.read(7, &mut SampleWriter::over(&mut memory)).expect("still there");
+        let error = source.read(7, &mut SampleWriter::over(&mut memory)).expect_err("changed").to_string();
+        assert!(error.contains("samples.npy: the file was changed after it was opened"), "{error}");
         let error = source.read(8, &mut SampleWriter::over(&mut memory)).expect_err("cut off").to_string();
         assert!(error.contains("samples.npy: reading sample 8:") && error.contains("2 bytes early"), "{error}");
     }
