@@ -1,6 +1,6 @@
 //! The order of an epoch: which samples are in which batch. Computed, never stored.
 
-use super::permutation::Permutation;
+use super::permutation::{Permutation, Permuted};
 use super::{LastBatch, LoaderOptions};
 
 /// What fixes the batches of every epoch.
@@ -86,10 +86,7 @@ impl Sampler {
         let start = number * self.batch_size;
         let end = (start + self.batch_size).min(self.samples);
         let count = usize::try_from(end.saturating_sub(start)).unwrap_or(usize::MAX);
-        (0..count).map(move |offset| {
-            let position = (start + offset as u64) * world + rank;
-            permutation.map_or(position, |permutation| permutation.at(position))
-        })
+        Permuted::new(permutation, (0..count).map(move |offset| (start + offset as u64) * world + rank))
     }
 }
 
