@@ -116,6 +116,7 @@ impl<B: Backend> Loader<B> {
                 source: Arc::clone(&source),
                 depth: options.slots,
                 offsets: Vec::with_capacity(options.batch_size),
+                slow: false,
             }),
             progress: Progress::new(options.slots, options.batch_size),
         };

@@ -1,17 +1,39 @@
 //! Receiving with a little patience before blocking.
 
+use std::cell::Cell;
+use std::time::{Duration, Instant};
+
 /// How often a channel is looked at before its thread blocks. Each look gives the processor away, so that on a machine with
 /// few cores the sender gets it; all of them take some ten microseconds, about what one blocked hand-over costs.
 const LOOKS: usize = 16;
+/// A wait that no number of looks would have saved.
+const LONG: Duration = Duration::from_micros(100);
+
+thread_local! {
+    /// Whether this thread's last wait was a long one. The next is likely to be, and looks would only burn time.
+    static WAITED_LONG: Cell<bool> = const { Cell::new(false) };
+}
 
 /// Receives a message. A short look around saves the wake-up where the sender is about to send.
 pub(super) fn recv<T>(channel: &flume::Receiver<T>) -> Result<T, flume::RecvError> {
-    for _ in 0..LOOKS {
+    let start = Instant::now();
+    let received = match look(channel) {
+        Ok(None) => channel.recv(),
+        Ok(Some(message)) => Ok(message),
+        Err(error) => Err(error),
+    };
+    WAITED_LONG.set(start.elapsed() > LONG);
+    received
+}
+
+fn look<T>(channel: &flume::Receiver<T>) -> Result<Option<T>, flume::RecvError> {
+    let looks = if WAITED_LONG.get() { 1 } else { LOOKS };
+    for _ in 0..looks {
         match channel.try_recv() {
-            Ok(message) => return Ok(message),
+            Ok(message) => return Ok(Some(message)),
             Err(flume::TryRecvError::Disconnected) => return Err(flume::RecvError::Disconnected),
             Err(flume::TryRecvError::Empty) => std::thread::yield_now(),
         }
     }
-    channel.recv()
+    Ok(None)
 }

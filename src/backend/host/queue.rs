@@ -63,6 +63,7 @@ impl Queue {
         let mut must_wait = match wait {
             Wait::Poll => 0,
             Wait::One => usize::from(state.finished.is_empty()),
+            Wait::AtMost(count) => state.waiting.len().saturating_sub(count),
             Wait::All => state.waiting.len(),
         };
         while let Some(submission) = state.waiting.pop_front() {

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use super::super::metrics::Passage;
 use super::super::outputs::Output;
 use super::{Delivered, Pump};
-use crate::backend::{Feed, Lane};
+use crate::backend::{Feed, Lane, Wait};
 use crate::error::LoadError;
 use crate::source::Source;
 
@@ -16,9 +16,25 @@ pub(in crate::loader) struct Direct {
     /// Batches in flight at most.
     pub(in crate::loader) depth: usize,
     pub(in crate::loader) offsets: Vec<u64>,
+    /// Whether the device took long the last time that it was waited for.
+    pub(in crate::loader) slow: bool,
 }
 
+/// A device that keeps a waiting thread longer than this does not notice when it is fed two batches at a time.
+const SLOW: Duration = Duration::from_micros(300);
+
 impl Direct {
+    /// How many batches to wait for when as many are in flight as may be. Feeding a slow device several at a time costs half as
+    /// much: threads wake up less often, and find more in the caches.
+    pub(super) fn wait(&self) -> Wait {
+        if self.slow { Wait::AtMost(self.depth / 2) } else { Wait::One }
+    }
+
+    /// Notes how long a wait took.
+    pub(super) fn waited(&mut self, time: Duration) {
+        self.slow = time > SLOW;
+    }
+
     /// Looks up the samples of a batch.
     fn locate<T>(&mut self, indices: impl Iterator<Item = u64>, output: &mut Output<T>) {
         self.offsets.clear();
