@@ -158,10 +158,10 @@ impl<L: Lane> Pump<L> {
         let depth = self.direct.as_ref().is_none_or(|direct| self.lane.in_flight() >= direct.depth);
         let wants_slot = window.to_begin().is_some() && self.progress.lost.is_none() && depth;
         if wants_slot && window.filling() == 0 && !window.front_is_ready() {
-            let (start, wait) = (Instant::now(), self.direct.as_ref().map_or(Wait::One, Direct::wait));
-            self.reap(wait);
+            let (start, before) = (Instant::now(), self.lane.in_flight());
+            self.reap(self.direct.as_ref().map_or(Wait::One, Direct::wait));
             if let Some(direct) = &mut self.direct {
-                direct.waited(start.elapsed());
+                direct.waited(start.elapsed(), before - self.lane.in_flight());
             }
             return Ok(None);
         }
