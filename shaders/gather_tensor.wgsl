@@ -5,9 +5,11 @@ override format: u32; // elements: 0 bytes as they are, 1 f32, 2 f16
 override nchw: bool;
 
 @group(0) @binding(0) var<storage, read_write> tensor: array<vec4<u32>>;
+// The same, for what writes four halves at a time.
+@group(0) @binding(0) var<storage, read_write> halves: array<vec2<u32>>;
 
-// What a workgroup reads: at most 8 words a thread, and one more where a sample does not start at a word.
-var<workgroup> tile: array<u32, 2049>;
+// What a workgroup reads: at most 4 words a thread, and one more where a sample does not start at a word.
+var<workgroup> tile: array<u32, 1025>;
 
 // Where a sample is a whole number of vectors: x counts workgroups within it. Each word crosses the bus once, and neighbouring
 // threads ask for neighbouring words; what a thread needs it finds in the tile.
@@ -95,6 +97,12 @@ fn gather_interleaved(
     }
 }
 
+fn store_half(at: u32, value: vec2<u32>) {
+    if at < arrayLength(&halves) {
+        halves[at] = value;
+    }
+}
+
 fn tile_quad(at: u32, shift: u32) -> Quad {
     var fourth = 0u;
     if channels == 4u {
@@ -102,6 +110,8 @@ fn tile_quad(at: u32, shift: u32) -> Quad {
     }
     return quad_of(tile_word(at, shift), tile_word(at + 1u, shift), tile_word(at + 2u, shift), fourth);
 }
+
+// Four pixels a thread, and one vector of each plane.
 
 @compute @workgroup_size(GROUP)
 fn gather_planar(
@@ -113,25 +123,35 @@ fn gather_planar(
     if !task.present {
         return;
     }
-    let vectors = plane / select(4u, 8u, half);
+    let vectors = plane / 4u;
     let place = task.place * channels * vectors + task.index;
-    let at = words * local;
-    let low = tile_quad(at, task.shift);
-    if half {
-        let high = tile_quad(at + channels, task.shift);
-        store(place, pack_halves(low.c0, high.c0));
-        store(place + vectors, pack_halves(low.c1, high.c1));
-        store(place + 2u * vectors, pack_halves(low.c2, high.c2));
-        if channels == 4u {
-            store(place + 3u * vectors, pack_halves(low.c3, high.c3));
-        }
-    } else {
-        store(place, bitcast<vec4<u32>>(low.c0));
-        store(place + vectors, bitcast<vec4<u32>>(low.c1));
-        store(place + 2u * vectors, bitcast<vec4<u32>>(low.c2));
-        if channels == 4u {
-            store(place + 3u * vectors, bitcast<vec4<u32>>(low.c3));
-        }
+    let values = tile_quad(words * local, task.shift);
+    store(place, bitcast<vec4<u32>>(values.c0));
+    store(place + vectors, bitcast<vec4<u32>>(values.c1));
+    store(place + 2u * vectors, bitcast<vec4<u32>>(values.c2));
+    if channels == 4u {
+        store(place + 3u * vectors, bitcast<vec4<u32>>(values.c3));
+    }
+}
+
+@compute @workgroup_size(GROUP)
+fn gather_planar_half(
+    @builtin(workgroup_id) group: vec3<u32>,
+    @builtin(num_workgroups) groups: vec3<u32>,
+    @builtin(local_invocation_index) local: u32,
+) {
+    let task = read_tile(group, groups, local);
+    if !task.present {
+        return;
+    }
+    let vectors = plane / 4u;
+    let place = task.place * channels * vectors + task.index;
+    let values = tile_quad(words * local, task.shift);
+    store_half(place, pack_half(values.c0));
+    store_half(place + vectors, pack_half(values.c1));
+    store_half(place + 2u * vectors, pack_half(values.c2));
+    if channels == 4u {
+        store_half(place + 3u * vectors, pack_half(values.c3));
     }
 }
 

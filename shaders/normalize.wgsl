@@ -45,24 +45,25 @@ fn half_bits(values: vec4<f32>) -> vec4<u32> {
     return sign | select(finite, subnormal, magnitude < vec4<u32>(0x38800000u));
 }
 
-// The same for values that are zero or normal f16, in fewer operations: times 2^-112 the exponent has f16's bias, and only the
-// rounding is left. The bits of f16 are then those from 13 on, and the sign.
-fn tame_bits(values: vec4<f32>) -> vec4<u32> {
-    let bits = bitcast<vec4<u32>>(values * vec4<f32>(1.925929944387236e-34));
-    return bits + ((bits >> vec4<u32>(13u)) & vec4<u32>(1u)) + vec4<u32>(0xfffu);
+// Values that are zero or normal f16, rounded likewise and still f32: what is left of them fits f16, and every way to pack it gives
+// the same.
+fn rounded(values: vec4<f32>) -> vec4<f32> {
+    let bits = bitcast<vec4<u32>>(values);
+    let odd = (bits >> vec4<u32>(13u)) & vec4<u32>(1u);
+    return bitcast<vec4<f32>>((bits + odd + vec4<u32>(0xfffu)) & vec4<u32>(0xffffe000u));
+}
+
+// Four values in two words.
+fn pack_half(values: vec4<f32>) -> vec2<u32> {
+    if tame {
+        return pack_fitting(rounded(values));
+    }
+    let bits = half_bits(values);
+    return bits.xz | (bits.yw << vec2<u32>(16u));
 }
 
 fn pack_halves(first: vec4<f32>, second: vec4<f32>) -> vec4<u32> {
-    if tame {
-        let even = tame_bits(vec4<f32>(first.xz, second.xz));
-        let odd = tame_bits(vec4<f32>(first.yw, second.yw));
-        let low = ((even >> vec4<u32>(13u)) & vec4<u32>(0x7fffu)) | ((even >> vec4<u32>(16u)) & vec4<u32>(0x8000u));
-        let high = ((odd << vec4<u32>(3u)) & vec4<u32>(0x7fff0000u)) | (odd & vec4<u32>(0x80000000u));
-        return low | high;
-    }
-    let low = half_bits(first);
-    let high = half_bits(second);
-    return vec4<u32>(low.xz, high.xz) | (vec4<u32>(low.yw, high.yw) << vec4<u32>(16u));
+    return vec4<u32>(pack_half(first), pack_half(second));
 }
 
 // NHWC, and NCHW of one channel, where both are the same: elements stay in order.

@@ -1,11 +1,13 @@
 // The kernels that normalise a batch whose images lie back to back. Follows normalize.wgsl.
 //
-// A thread writes one vector of four words: scalar stores reach a fraction of a large GPU's memory bandwidth. The number of
+// A thread writes vectors of two or four words: scalar stores reach a fraction of a large GPU's memory bandwidth. The number of
 // workgroups is the number of samples. Threads past the last sample write padding or unused samples of the bound range, and
 // never outside it. That is checked here, since not every driver does.
 
 @group(0) @binding(0) var<storage, read> pixels: array<u32>;
 @group(0) @binding(1) var<storage, read_write> tensor: array<vec4<u32>>;
+// The same, for what writes four halves at a time.
+@group(0) @binding(1) var<storage, read_write> halves: array<vec2<u32>>;
 
 fn interleaved_word(index: u32) -> vec4<f32> {
     var word = 0u;
@@ -32,8 +34,8 @@ fn interleaved(
     }
 }
 
-// NCHW of 3 or 4 channels, where a plane is a whole number of vectors: 4 pixels of f32 or 8 of f16 a thread, which are a
-// whole number of source words and one vector of each plane.
+// NCHW of 3 or 4 channels, where a plane is a whole number of vectors: four pixels a thread, which are as many source words as there
+// are channels, and one vector of each plane.
 
 // Four pixels from the `channels` words at `first`.
 fn quad(first: u32) -> Quad {
@@ -44,6 +46,13 @@ fn quad(first: u32) -> Quad {
     return quad_of(pixels[first], pixels[first + 1u], pixels[first + 2u], fourth);
 }
 
+// Where a thread's vector of the first plane lies; those of the other planes follow, `plane / 4` vectors apart.
+fn place_of(index: u32) -> u32 {
+    let vectors = plane / 4u;
+    let sample = index / vectors;
+    return sample * channels * vectors + (index - sample * vectors);
+}
+
 @compute @workgroup_size(GROUP)
 fn planar(
     @builtin(workgroup_id) group: vec3<u32>,
@@ -51,31 +60,38 @@ fn planar(
     @builtin(local_invocation_index) local: u32,
 ) {
     let index = linear(group, groups, local);
-    let words = select(channels, 2u * channels, half);
-    let vectors = plane / select(4u, 8u, half);
-    let first = index * words;
-    let sample = index / vectors;
-    // The thread's vector of the first plane; those of the other planes follow.
-    let place = sample * channels * vectors + (index - sample * vectors);
-    if first + words > arrayLength(&pixels) || place + (channels - 1u) * vectors >= arrayLength(&tensor) {
+    let vectors = plane / 4u;
+    let place = place_of(index);
+    if (index + 1u) * channels > arrayLength(&pixels) || place + (channels - 1u) * vectors >= arrayLength(&tensor) {
         return;
     }
-    let low = quad(first);
-    if half {
-        let high = quad(first + channels);
-        tensor[place] = pack_halves(low.c0, high.c0);
-        tensor[place + vectors] = pack_halves(low.c1, high.c1);
-        tensor[place + 2u * vectors] = pack_halves(low.c2, high.c2);
-        if channels == 4u {
-            tensor[place + 3u * vectors] = pack_halves(low.c3, high.c3);
-        }
-    } else {
-        tensor[place] = bitcast<vec4<u32>>(low.c0);
-        tensor[place + vectors] = bitcast<vec4<u32>>(low.c1);
-        tensor[place + 2u * vectors] = bitcast<vec4<u32>>(low.c2);
-        if channels == 4u {
-            tensor[place + 3u * vectors] = bitcast<vec4<u32>>(low.c3);
-        }
+    let values = quad(index * channels);
+    tensor[place] = bitcast<vec4<u32>>(values.c0);
+    tensor[place + vectors] = bitcast<vec4<u32>>(values.c1);
+    tensor[place + 2u * vectors] = bitcast<vec4<u32>>(values.c2);
+    if channels == 4u {
+        tensor[place + 3u * vectors] = bitcast<vec4<u32>>(values.c3);
+    }
+}
+
+@compute @workgroup_size(GROUP)
+fn planar_half(
+    @builtin(workgroup_id) group: vec3<u32>,
+    @builtin(num_workgroups) groups: vec3<u32>,
+    @builtin(local_invocation_index) local: u32,
+) {
+    let index = linear(group, groups, local);
+    let vectors = plane / 4u;
+    let place = place_of(index);
+    if (index + 1u) * channels > arrayLength(&pixels) || place + (channels - 1u) * vectors >= arrayLength(&halves) {
+        return;
+    }
+    let values = quad(index * channels);
+    halves[place] = pack_half(values.c0);
+    halves[place + vectors] = pack_half(values.c1);
+    halves[place + 2u * vectors] = pack_half(values.c2);
+    if channels == 4u {
+        halves[place + 3u * vectors] = pack_half(values.c3);
     }
 }
 

@@ -5,15 +5,14 @@ use naga::back::{self, PipelineConstants, pipeline_constants::process_overrides}
 use naga::valid::{Capabilities, ModuleInfo, ValidationFlags, Validator};
 use naga::{Module, ShaderStage};
 
-const NORMALIZE: &str =
-    concat!(include_str!("../shaders/normalize.wgsl"), include_str!("../shaders/normalize_batch.wgsl"));
+const NORMALIZE: &str = include_str!("../shaders/normalize.wgsl");
+/// The ways to pack halves.
+const PACK: [&str; 2] = [include_str!("../shaders/pack_builtin.wgsl"), include_str!("../shaders/pack_integer.wgsl")];
+const BATCH: &str = include_str!("../shaders/normalize_batch.wgsl");
 const FINGERPRINT: &str =
     concat!(include_str!("../shaders/fingerprint.wgsl"), include_str!("../shaders/fingerprint_batch.wgsl"));
-const GATHER_TENSOR: &str = concat!(
-    include_str!("../shaders/normalize.wgsl"),
-    include_str!("../shaders/gather.wgsl"),
-    include_str!("../shaders/gather_tensor.wgsl")
-);
+const GATHER_TENSOR: &str =
+    concat!(include_str!("../shaders/gather.wgsl"), include_str!("../shaders/gather_tensor.wgsl"));
 const GATHER_FINGERPRINT: &str = concat!(
     include_str!("../shaders/fingerprint.wgsl"),
     include_str!("../shaders/gather.wgsl"),
@@ -22,7 +21,7 @@ const GATHER_FINGERPRINT: &str = concat!(
 
 fn parse(source: &str) -> (Module, ModuleInfo) {
     let module = naga::front::wgsl::parse_str(source).unwrap_or_else(|e| panic!("{}", e.emit_to_string(source)));
-    let info = Validator::new(ValidationFlags::all(), Capabilities::empty())
+    let info = Validator::new(ValidationFlags::all(), Capabilities::SHADER_FLOAT16_IN_FLOAT32)
         .validate(&module)
         .unwrap_or_else(|e| panic!("{}", e.emit_to_string(source)));
     (module, info)
@@ -33,7 +32,7 @@ fn translate(shader: &(Module, ModuleInfo), entry: &str, constants: &[(&str, f64
     let stage = ShaderStage::Compute;
     let (module, info) = process_overrides(&shader.0, &shader.1, Some((stage, entry)), &constants)
         .unwrap_or_else(|e| panic!("{entry} {constants:?}: {e}"));
-    Validator::new(ValidationFlags::all(), Capabilities::empty())
+    Validator::new(ValidationFlags::all(), Capabilities::SHADER_FLOAT16_IN_FLOAT32)
         .validate(&module)
         .unwrap_or_else(|e| panic!("{entry} {constants:?}: {e:?}"));
     let fail = |language: &str, e: &dyn std::fmt::Display| -> ! { panic!("{entry} to {language} {constants:?}: {e}") };
@@ -58,6 +57,12 @@ fn hlsl(module: &Module, info: &ModuleInfo) -> Result<(), String> {
     let mut text = String::new();
     let translated =
         back::hlsl::Writer::new(&mut text, &options, &pipeline).write(module, info, None).map_err(|e| e.to_string())?;
+    // Two views of one buffer are one register, of which an entry point may use only one.
+    let mut registers: Vec<_> = text.split("register(").skip(1).filter_map(|rest| rest.split(')').next()).collect();
+    registers.sort_unstable();
+    if let Some(twice) = registers.windows(2).find(|pair| pair[0] == pair[1]) {
+        return Err(format!("{} is used twice", twice[0]));
+    }
     translated.entry_point_names.into_iter().try_for_each(|name| name.map(drop).map_err(|e| e.to_string()))
 }
 
@@ -83,15 +88,20 @@ fn normalization(channels: f64, plane: f64, half: f64, tame: f64) -> Vec<(&'stat
     constants
 }
 
+/// Every pair.
+fn all_of<const N: usize>(packs: [&'static str; 2], entries: [&'static str; N]) -> Vec<(&'static str, &'static str)> {
+    packs.into_iter().flat_map(|pack| entries.map(|entry| (pack, entry))).collect()
+}
+
 #[test]
 fn normalisation_translates_to_every_language() {
-    let shader = parse(NORMALIZE);
-    for entry in ["interleaved", "planar", "planar_any"] {
+    for (pack, entry) in all_of(PACK, ["interleaved", "planar", "planar_half", "planar_any"]) {
+        let shader = parse(&[NORMALIZE, pack, BATCH].concat());
         for channels in [1.0, 3.0, 4.0] {
             for (half, tame) in [(0.0, 0.0), (1.0, 0.0), (1.0, 1.0)] {
                 for plane in [1.0, 20.0, 527.0, 50_176.0, 16_777_216.0] {
-                    // Whole vectors of several planes are what `planar` is for; elsewhere it would divide by zero.
-                    if entry == "planar" && (channels == 1.0 || plane % (4.0 + 4.0 * half) != 0.0) {
+                    // Whole vectors of several planes are what these are for; elsewhere they would divide by zero.
+                    if ["planar", "planar_half"].contains(&entry) && (channels == 1.0 || plane % 4.0 != 0.0) {
                         continue;
                     }
                     translate(&shader, entry, &normalization(channels, plane, half, tame));
@@ -103,10 +113,11 @@ fn normalisation_translates_to_every_language() {
 
 #[test]
 fn gathering_translates_to_every_language() {
-    let shader = parse(GATHER_TENSOR);
-    for entry in ["gather_bytes", "gather_interleaved", "gather_planar", "gather_any"] {
+    let entries = ["gather_bytes", "gather_interleaved", "gather_planar", "gather_planar_half", "gather_any"];
+    for (pack, entry) in all_of(PACK, entries) {
+        let shader = parse(&[NORMALIZE, pack, GATHER_TENSOR].concat());
         for channels in [1.0, 3.0, 4.0] {
-            for (format, words) in [(0.0, 4.0), (1.0, channels), (2.0, 2.0 * channels)] {
+            for (format, words) in [(0.0, 4.0), (1.0, channels), (2.0, channels)] {
                 for nchw in [0.0, 1.0] {
                     let plane = 50_176.0;
                     let mut constants = normalization(channels, plane, f64::from(u8::from(format == 2.0)), 1.0);
@@ -123,7 +134,7 @@ fn gathering_translates_to_every_language() {
 
 #[test]
 fn extreme_scales_translate() {
-    let shader = parse(NORMALIZE);
+    let shader = parse(&[NORMALIZE, PACK[1], BATCH].concat());
     for extreme in [1e-33f32, -1e30, f32::MIN_POSITIVE, f32::MAX] {
         let mut constants = vec![("channels", 1.0), ("plane", 4.0), ("half", 1.0), ("tame", 0.0)];
         for name in ["scale0", "scale1", "scale2", "scale3", "bias0", "bias1", "bias2", "bias3"] {

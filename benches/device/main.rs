@@ -6,8 +6,9 @@
 #![allow(clippy::print_stdout)] // The table is what it is for.
 
 mod ceiling;
-mod direct;
-mod staged;
+mod loader;
+mod times;
+mod write;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,6 +20,9 @@ use gpufeed::{Backend, FloatType, Normalize, Preprocess, SampleLayout, Strategy}
 const IMAGES: usize = 8192;
 const BATCH_SIZES: [usize; 2] = [64, 256];
 const WORKERS: usize = 8;
+const SLOTS: usize = 4;
+/// Until a card that had little to do runs at its speed.
+const WARM_UP: Duration = Duration::from_millis(300);
 
 /// What is measured on.
 struct Bench {
@@ -34,7 +38,9 @@ struct Row {
     batch: usize,
     /// u8 bytes a second.
     rate: f64,
-    /// Of one core; not where it was not measured.
+    /// Bytes a second that the CPU can write into the slots, if there are any.
+    write: Option<f64>,
+    /// Of one core, all threads of the process together; not where the system does not tell.
     cpu: Option<f64>,
     /// Seconds a batch, by the device's own clock.
     device: Option<(f64, f64)>,
@@ -60,18 +66,22 @@ fn main() {
         link / 1e9,
         on_device / 1e9
     );
-    println!("| strategy | batch | images/s | GB/s | of link | CPU | copy | kernel | kernel GB/s | of device |");
-    println!("|---|---|---|---|---|---|---|---|---|---|");
+    println!(
+        "| strategy | batch | images/s | GB/s | of link | write GB/s | of write | CPU | copy | kernel | kernel GB/s | of device | of a copy its size |"
+    );
+    println!("|---|---|---|---|---|---|---|---|---|---|---|---|---|");
     for preprocess in [Preprocess::from(Normalize::imagenet()), Normalize::imagenet().with_dtype(FloatType::F16).into()]
     {
         for batch in BATCH_SIZES.into_iter().filter(|&batch| batch <= images) {
+            // A card that had nothing to do runs slowly at first.
+            ceiling::kernel_bandwidth(&bench.backend, WARM_UP);
+            let copy = ceiling::one_dispatch(&bench.backend, moved(&bench, batch, &preprocess));
+            let limits = Limits { link, on_device, copy };
             for (name, strategy, tuning) in lanes() {
-                let row = match strategy {
-                    Strategy::Imported => direct::measure(&bench, tuning, batch, &preprocess),
-                    _ => staged::measure(&bench, tuning, strategy, batch, &preprocess),
-                };
+                let options = loader::options(strategy, batch, &preprocess);
+                let row = loader::measure(&bench, &bench.backend.with_tuning(tuning), &options);
                 match row {
-                    Ok(row) => print(&bench, &Row { name: name.to_owned(), ..row }, &preprocess, link, on_device),
+                    Ok(row) => print(&bench, &Row { name: name.to_owned(), ..row }, &preprocess, limits),
                     Err(reason) => println!("| {name} | {batch} | {reason} |"),
                 }
             }
@@ -89,6 +99,7 @@ fn lanes() -> Vec<(&'static str, Strategy, Tuning)> {
         ("system-ring, uncached", Strategy::SystemRing, tuned(HostCache::Uncached, copy, kernel)),
         ("system-ring, in place", Strategy::SystemRing, tuned(cached, SlotReads::InPlace, kernel)),
         ("mapped-ring", Strategy::MappedRing, Tuning::default()),
+        ("write-buffer", Strategy::WriteBuffer, Tuning::default()),
     ]
 }
 
@@ -111,24 +122,43 @@ fn describe(backend: &WgpuBackend) {
     }
 }
 
-fn print(bench: &Bench, row: &Row, preprocess: &Preprocess, link: f64, on_device: f64) {
-    let layout = gpufeed::BatchLayout::new(bench.layout, row.batch).expect("a valid batch");
-    let moved = (layout.payload(row.batch) + preprocess.tensor(&layout, row.batch).byte_len()) as f64;
+/// What a row is compared with.
+#[derive(Clone, Copy)]
+struct Limits {
+    /// Bytes a second from the host's page-locked memory to the device.
+    link: f64,
+    /// Bytes read and written a second by copying kernels in a row.
+    on_device: f64,
+    /// Seconds of one copying kernel that moves as many bytes as the row's kernel.
+    copy: Option<f64>,
+}
+
+/// Bytes that a batch's kernel reads and writes.
+fn moved(bench: &Bench, batch: usize, preprocess: &Preprocess) -> usize {
+    let layout = gpufeed::BatchLayout::new(bench.layout, batch).expect("a valid batch");
+    layout.payload(batch) + preprocess.tensor(&layout, batch).byte_len()
+}
+
+fn print(bench: &Bench, row: &Row, preprocess: &Preprocess, limits: Limits) {
     let device = row.device.map_or_else(
-        || " | | | ".to_owned(),
+        || " | | | | ".to_owned(),
         |(copy, kernel)| {
-            let rate = moved / kernel;
-            format!("{:.0} us | {:.0} us | {:.0} | {:.2}", copy * 1e6, kernel * 1e6, rate / 1e9, rate / on_device)
+            let rate = moved(bench, row.batch, preprocess) as f64 / kernel;
+            let same = limits.copy.map_or_else(String::new, |copy| format!("{:.2}", copy / kernel));
+            let of_device = rate / limits.on_device;
+            format!("{:.0} us | {:.1} us | {:.0} | {of_device:.2} | {same}", copy * 1e6, kernel * 1e6, rate / 1e9)
         },
     );
-    let cpu = row.cpu.map_or_else(String::new, |cores| format!("{:.0}%", cores * 100.0));
-    let dtype = preprocess.tensor(&layout, 1).dtype;
+    let cpu = row.cpu.map_or_else(String::new, |cores| format!("{:.1}%", cores * 100.0));
+    let write =
+        row.write.map_or_else(|| " | ".to_owned(), |write| format!("{:.1} | {:.2}", write / 1e9, row.rate / write));
+    let dtype = preprocess.tensor(&gpufeed::BatchLayout::new(bench.layout, 1).expect("a valid batch"), 1).dtype;
     println!(
-        "| {}, {dtype} | {} | {:.0} | {:.1} | {:.2} | {cpu} | {device} |",
+        "| {}, {dtype} | {} | {:.0} | {:.1} | {:.2} | {write} | {cpu} | {device} |",
         row.name,
         row.batch,
         row.rate / bench.layout.byte_len() as f64,
         row.rate / 1e9,
-        row.rate / link,
+        row.rate / limits.link,
     );
 }

@@ -154,6 +154,8 @@ pub enum Wait {
     Poll,
     /// Return when at least one submission in flight has finished. A backend that cannot wait polls.
     One,
+    /// Return when at most so many submissions in flight have not finished.
+    AtMost(usize),
     /// Return when all submissions in flight have finished.
     All,
 }

@@ -167,7 +167,12 @@ impl<B: Backend> Loader<B> {
             activity: Arc::clone(&activity),
             toll: Toll::new(options.bad_samples),
             skips: matches!(options.bad_samples, BadSamples::Skip(_)),
-            direct: offsets.map(|offsets| Direct { source: Arc::clone(&source), depth: options.slots, offsets }),
+            direct: offsets.map(|offsets| Direct {
+                source: Arc::clone(&source),
+                depth: options.slots,
+                offsets,
+                slow: false,
+            }),
             progress,
         };
         // The pump last: it ends when it is told to, and the others when it has.

@@ -37,6 +37,26 @@ impl Permutation {
         value
     }
 
+    /// Puts elements in place of these positions, which are below `len`.
+    ///
+    /// An element is a chain of operations that wait for each other, and how long it is cannot be guessed. Step by step for all that
+    /// are not there yet, the processor works on several chains at once.
+    fn apply(&self, values: &mut [u64]) {
+        let mut open: [usize; TOGETHER] = std::array::from_fn(|at| at);
+        let mut left = values.len();
+        while left > 0 {
+            for &at in &open[..left] {
+                values[at] = self.encrypt(values[at]);
+            }
+            let walking = std::mem::take(&mut left);
+            for turn in 0..walking {
+                let at = open[turn];
+                open[left] = at;
+                left += usize::from(values[at] >= self.len);
+            }
+        }
+    }
+
     fn encrypt(&self, value: u64) -> u64 {
         let mask = (1u64 << self.half_bits) - 1;
         let (mut left, mut right) = (value >> self.half_bits, value & mask);
@@ -46,6 +66,50 @@ impl Permutation {
         (left << self.half_bits) | right
     }
 }
+
+/// Elements computed side by side.
+const TOGETHER: usize = 32;
+
+/// Positions in place of which their elements come, if there is a permutation.
+#[derive(Clone, Debug)]
+pub(super) struct Permuted<I> {
+    positions: I,
+    permutation: Option<Permutation>,
+    /// Elements computed ahead, from `next` to `end`.
+    values: [u64; TOGETHER],
+    next: usize,
+    end: usize,
+}
+
+impl<I: ExactSizeIterator<Item = u64>> Permuted<I> {
+    pub(super) fn new(permutation: Option<Permutation>, positions: I) -> Self {
+        Self { positions, permutation, values: [0; TOGETHER], next: 0, end: 0 }
+    }
+}
+
+impl<I: ExactSizeIterator<Item = u64>> Iterator for Permuted<I> {
+    type Item = u64;
+
+    fn next(&mut self) -> Option<u64> {
+        let Some(permutation) = &self.permutation else { return self.positions.next() };
+        if self.next == self.end {
+            (self.next, self.end) = (0, self.positions.len().min(TOGETHER));
+            let room = &mut self.values[..self.end];
+            room.iter_mut().zip(&mut self.positions).for_each(|(value, position)| *value = position);
+            permutation.apply(room);
+        }
+        let value = self.values[..self.end].get(self.next).copied();
+        self.next += usize::from(value.is_some());
+        value
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        let left = self.end - self.next + self.positions.len();
+        (left, Some(left))
+    }
+}
+
+impl<I: ExactSizeIterator<Item = u64>> ExactSizeIterator for Permuted<I> {}
 
 /// The finaliser of SplitMix64.
 pub(super) const fn mix(mut x: u64) -> u64 {
@@ -67,6 +131,19 @@ mod tests {
                 seen.sort_unstable();
                 assert!(seen.iter().copied().eq(0..len), "length {len}");
             }
+        }
+    }
+
+    #[test]
+    fn elements_computed_side_by_side_are_the_same() {
+        for len in [1u64, 31, 32, 33, 1000, 4097] {
+            let permutation = Permutation::new(len, 3, 1);
+            let mut all = Permuted::new(Some(permutation), (0..len as usize).map(|position| position as u64));
+            for position in 0..len {
+                assert_eq!(all.len() as u64, len - position);
+                assert_eq!(all.next(), Some(permutation.at(position)), "{position} of {len}");
+            }
+            assert_eq!((all.len(), all.next()), (0, None));
         }
     }
 

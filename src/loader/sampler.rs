@@ -1,6 +1,6 @@
 //! The order of an epoch: which samples are in which batch. Computed, never stored.
 
-use super::permutation::Permutation;
+use super::permutation::{Permutation, Permuted};
 use super::subset::Subset;
 use super::{LastBatch, LoaderOptions};
 
@@ -124,16 +124,16 @@ impl Sampler {
         let subset = self.subset.clone();
         let (start, end) = self.range(number);
         let count = usize::try_from(end.saturating_sub(start)).unwrap_or(usize::MAX);
-        (0..count).map(move |offset| {
+        let positions = (0..count).map(move |offset| {
             let own = start + offset as u64;
             // Only padding reaches beyond the end, and begins again; with a huge world beyond what 64 bits hold.
-            let position = match own.checked_mul(world).and_then(|position| position.checked_add(rank)) {
+            match own.checked_mul(world).and_then(|position| position.checked_add(rank)) {
                 Some(position) => position % len,
                 None => ((u128::from(own) * u128::from(world) + u128::from(rank)) % u128::from(len)) as u64,
-            };
-            let place = permutation.map_or(position, |permutation| permutation.at(position));
-            subset.as_ref().map_or(place, |subset| subset.at(place))
-        })
+            }
+        });
+        let places = Permuted::new(permutation, positions);
+        places.map(move |place| subset.as_ref().map_or(place, |subset| subset.at(place)))
     }
 
     /// This rank's positions in batch `number`.

@@ -132,12 +132,16 @@ impl CudaLane {
     fn wait(&mut self, wait: Wait) -> Result<(), DeviceError> {
         self.backend.lost().check()?;
         let collected = self.collect().and_then(|()| {
-            match (wait, self.in_flight.front()) {
-                (Wait::One, Some(oldest)) if self.finished.is_empty() => oldest.done.wait()?,
-                (Wait::All, Some(_)) => self.in_flight.iter().try_for_each(|submission| submission.done.wait())?,
-                _ => return Ok(()),
-            }
-            self.collect()
+            let all = self.in_flight.len();
+            let count = match wait {
+                Wait::Poll => 0,
+                Wait::One => usize::from(self.finished.is_empty()),
+                Wait::AtMost(most) => all.saturating_sub(most),
+                Wait::All => all,
+            };
+            // The last first: the thread wakes up once.
+            self.in_flight.iter().take(count).rev().try_for_each(|submission| submission.done.wait())?;
+            if count > 0 { self.collect() } else { Ok(()) }
         });
         collected.map_err(|error| self.backend.lost().error("waiting for the device", error))
     }

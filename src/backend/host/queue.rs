@@ -71,7 +71,13 @@ impl Queue {
                 self.execute(&mut state, submission);
             }
             let Some(due) = state.waiting.front().map(|first| first.due) else { return Ok(()) };
-            if wait == Wait::Poll || (wait == Wait::One && !state.finished.is_empty()) {
+            let enough = match wait {
+                Wait::Poll => true,
+                Wait::One => !state.finished.is_empty(),
+                Wait::AtMost(count) => state.waiting.len() <= count,
+                Wait::All => false,
+            };
+            if enough {
                 return Ok(());
             }
             // Others look and submit meanwhile, and the device may be lost.

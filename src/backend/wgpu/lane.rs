@@ -136,21 +136,22 @@ impl WgpuLane {
     }
 
     fn wait(&mut self, wait: Wait) -> Result<(), DeviceError> {
+        // Callbacks also run at the end of each submission. A wait looks by itself.
+        self.collect();
         if self.in_flight.is_empty() {
             return Ok(());
         }
-        self.backend.look()?;
-        self.collect();
-        let done = &self.done.1;
-        match (wait, self.in_flight.front()) {
-            (Wait::One, Some(oldest)) if self.finished.is_empty() => {
-                self.backend.wait_until(Some(&oldest.index), || !done.is_empty())?;
-            }
-            (Wait::All, Some(_)) => {
-                let all = self.in_flight.len();
-                self.backend.wait_until(None, || done.len() >= all)?;
-            }
-            _ => return Ok(()),
+        let (done, all) = (&self.done.1, self.in_flight.len());
+        let count = match wait {
+            Wait::Poll => 0,
+            Wait::One => usize::from(self.finished.is_empty()),
+            Wait::AtMost(most) => all.saturating_sub(most),
+            Wait::All => all,
+        };
+        match count.checked_sub(1).and_then(|last| self.in_flight.get(last)) {
+            Some(last) => self.backend.wait_until(Some(&last.index), || done.len() >= count)?,
+            None if wait == Wait::Poll => drop(self.backend.look()?),
+            None => return Ok(()),
         }
         self.collect();
         Ok(())

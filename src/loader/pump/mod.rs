@@ -117,14 +117,18 @@ impl<L: Lane> Pump<L> {
     }
 
     fn serve(&mut self) -> Option<Instant> {
+        // Whether the device was looked at since anything else happened.
+        let mut looked = false;
         loop {
             while let Ok(message) = self.inbox.try_recv() {
                 if let Some(deadline) = self.handle(message) {
                     return Some(deadline);
                 }
             }
-            self.advance();
-            match self.block() {
+            self.advance(looked);
+            let waited = self.block();
+            looked = matches!(waited, Ok(None));
+            match waited {
                 Ok(Some(message)) => {
                     if let Some(deadline) = self.handle(message) {
                         return Some(deadline);
@@ -173,7 +177,7 @@ impl<L: Lane> Pump<L> {
         None
     }
 
-    /// Waits for the next message, or for the device.
+    /// Waits for the next message, or for the device, which was looked at where there is none.
     fn block(&mut self) -> Result<Option<ToPump>, flume::RecvError> {
         self.tell_activity(PumpState::Idle);
         if self.lane.in_flight() == 0 {
@@ -184,12 +188,19 @@ impl<L: Lane> Pump<L> {
         let wants_slot = window.to_begin().is_some() && self.progress.lost.is_none() && depth;
         if wants_slot && window.filling() == 0 && !window.is_ready() {
             self.tell_activity(PumpState::AwaitsDevice);
-            self.reap(Wait::One);
+            let (start, before) = (Instant::now(), self.lane.in_flight());
+            self.reap(self.direct.as_ref().map_or(Wait::One, Direct::wait));
+            if let Some(direct) = &mut self.direct {
+                direct.waited(start.elapsed(), before - self.lane.in_flight());
+            }
             return Ok(None);
         }
         match self.inbox.recv_timeout(POLL_INTERVAL) {
             Ok(message) => Ok(Some(message)),
-            Err(flume::RecvTimeoutError::Timeout) => Ok(None),
+            Err(flume::RecvTimeoutError::Timeout) => {
+                self.reap(Wait::Poll);
+                Ok(None)
+            }
             Err(flume::RecvTimeoutError::Disconnected) => Err(flume::RecvError::Disconnected),
         }
     }
@@ -199,12 +210,13 @@ impl<L: Lane> Pump<L> {
     }
 
     /// Does all that can be done now.
-    fn advance(&mut self) {
+    fn advance(&mut self, mut looked: bool) {
         self.tell_activity(PumpState::InDriver);
         loop {
-            if self.lane.in_flight() > 0 {
+            if self.lane.in_flight() > 0 && !looked {
                 self.reap(Wait::Poll);
             }
+            looked = false;
             let mut sent = false;
             while self.send_front() {
                 sent = true;

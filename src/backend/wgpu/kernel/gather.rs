@@ -3,18 +3,16 @@
 use std::ops::Range;
 
 use super::fingerprint::steps_and_groups;
-use super::normalize::constants;
+use super::normalize::{constants, shared_shader};
 use super::program::{GROUP, Grid, Program, StorageEntry, Uniforms};
 use super::segments::{Binding, Segment, fingerprint_bytes};
 use crate::backend::LaneSpec;
 use crate::error::OpenError;
 use crate::preprocess::{FloatType, Normalize, Preprocess, TensorLayout};
 
-const TENSOR: &str = concat!(
-    include_str!("../../../../shaders/normalize.wgsl"),
-    include_str!("../../../../shaders/gather.wgsl"),
-    include_str!("../../../../shaders/gather_tensor.wgsl")
-);
+/// Follows what kernels that normalise share.
+const TENSOR: &str =
+    concat!(include_str!("../../../../shaders/gather.wgsl"), include_str!("../../../../shaders/gather_tensor.wgsl"));
 const FINGERPRINT: &str = concat!(
     include_str!("../../../../shaders/fingerprint.wgsl"),
     include_str!("../../../../shaders/gather.wgsl"),
@@ -44,13 +42,16 @@ impl Choice {
         let image = spec.layout.sample().as_image();
         let (entry, words, format, vector) = match (&spec.preprocess, image) {
             (Preprocess::Normalize(normalize), Some(image)) => {
-                let (format, vector) = if normalize.dtype == FloatType::F32 { (1, 4) } else { (2, 8) };
+                let (format, vector, planar) = match normalize.dtype {
+                    FloatType::F32 => (1, 4, "gather_planar"),
+                    FloatType::F16 => (2, 8, "gather_planar_half"),
+                };
                 if image.channels() == 1 || normalize.layout == TensorLayout::Nhwc {
                     let whole = bytes.is_multiple_of(vector);
                     (if whole { "gather_interleaved" } else { "gather_any" }, vector / 4, format, vector)
                 } else {
-                    let whole = image.plane().is_multiple_of(vector);
-                    (if whole { "gather_planar" } else { "gather_any" }, vector / 4 * image.channels(), format, vector)
+                    let whole = image.plane().is_multiple_of(4);
+                    (if whole { planar } else { "gather_any" }, image.channels(), format, vector)
                 }
             }
             _ => (if bytes.is_multiple_of(16) { "gather_bytes" } else { "gather_any" }, 4, 0, 16),
@@ -138,8 +139,9 @@ impl GatherKernels {
         };
         let runs = segments.iter().map(|segment| segment.samples.clone()).chain(std::iter::once(0..batch));
         let records = runs.map(|samples| [samples.start as u64, samples.len() as u64]);
+        let shader = shared_shader(device, &spec.preprocess) + TENSOR;
         Ok(Self {
-            tensor: Program::new(device, TENSOR, choice.entry, &choice.constants(spec), &GROUPS)?,
+            tensor: Program::new(device, &shader, choice.entry, &choice.constants(spec), &GROUPS)?,
             constants: Uniforms::new(device, "gather", records)?,
             windows: Uniforms::new(device, "gather", (0..windows).map(|window| [window as u64, windows as u64]))?,
             choice,

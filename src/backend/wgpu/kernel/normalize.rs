@@ -1,16 +1,15 @@
 //! The normalisation kernels of `shaders/normalize.wgsl`: which one a lane takes, and how much it dispatches.
 
-use super::program::{Grid, Part, Program, StorageEntry};
+use super::program::{Grid, Part, Program, StorageEntry, scoped};
 use super::segments::{Binding, Segment};
 use crate::backend::LaneSpec;
 use crate::error::OpenError;
 use crate::layout::ImageLayout;
-use crate::preprocess::{FloatType, Normalize, TensorLayout};
+use crate::preprocess::{FloatType, Normalize, Preprocess, TensorLayout};
 
-const SHADER: &str = concat!(
-    include_str!("../../../../shaders/normalize.wgsl"),
-    include_str!("../../../../shaders/normalize_batch.wgsl")
-);
+const BATCH: &str = include_str!("../../../../shaders/normalize_batch.wgsl");
+const PACK_BUILTIN: &str = include_str!("../../../../shaders/pack_builtin.wgsl");
+const PACK_INTEGER: &str = include_str!("../../../../shaders/pack_integer.wgsl");
 const CHANNELS: usize = 4;
 const SCALES: [&str; CHANNELS] = ["scale0", "scale1", "scale2", "scale3"];
 const BIASES: [&str; CHANNELS] = ["bias0", "bias1", "bias2", "bias3"];
@@ -28,14 +27,14 @@ pub(super) struct NormalizeKernel {
 /// The entry point for these images, and the elements that one of its threads writes.
 fn entry_point(normalize: &Normalize, image: ImageLayout) -> (&'static str, usize) {
     // One vector of four words.
-    let vector = match normalize.dtype {
-        FloatType::F32 => 4,
-        FloatType::F16 => 8,
+    let (vector, planar) = match normalize.dtype {
+        FloatType::F32 => (4, "planar"),
+        FloatType::F16 => (8, "planar_half"),
     };
     if image.channels() == 1 || normalize.layout == TensorLayout::Nhwc {
         ("interleaved", vector)
-    } else if image.plane().is_multiple_of(vector) {
-        ("planar", vector * image.channels())
+    } else if image.plane().is_multiple_of(4) {
+        (planar, 4 * image.channels())
     } else {
         ("planar_any", vector)
     }
@@ -53,6 +52,18 @@ fn is_tame(normalize: &Normalize, channels: usize) -> bool {
             (product == 0.0 && bias == 0.0) || (value.abs() - error >= least && value.abs() + error <= most)
         })
     })
+}
+
+/// What all kernels that normalise share, with the way to pack halves that this device has.
+pub(super) fn shared_shader(device: &wgpu::Device, preprocess: &Preprocess) -> String {
+    let halves = matches!(preprocess, Preprocess::Normalize(normalize) if normalize.dtype == FloatType::F16);
+    // A device does not tell whether it has the built-in: some software drivers lack it.
+    let compile = || {
+        let source = wgpu::ShaderSource::Wgsl("fn probe() -> u32 { return pack2x16float(vec2<f32>(1.0)); }".into());
+        device.create_shader_module(wgpu::ShaderModuleDescriptor { label: Some("gpufeed probe"), source })
+    };
+    let builtin = halves && scoped(device, "pack2x16float", compile).is_ok();
+    [include_str!("../../../../shaders/normalize.wgsl"), if builtin { PACK_BUILTIN } else { PACK_INTEGER }].concat()
 }
 
 /// The overrides of normalize.wgsl.
@@ -85,7 +96,7 @@ impl NormalizeKernel {
         Ok(Some(Self {
             program: Program::new(
                 device,
-                SHADER,
+                &(shared_shader(device, &spec.preprocess) + BATCH),
                 entry,
                 &constants(normalize, image.channels(), image.plane()),
                 &[&entries],
