@@ -18,7 +18,7 @@ use crate::backend::wgpu::adapters as wgpu_adapters;
 use crate::backend::{AdapterInfo, Api, Backend, Footprint, MemoryUse, Strategy, select};
 use crate::error::{DeviceError, LoadError, OpenError, Unsupported};
 use crate::loader::{
-    BadSampleReport, Batch, Canceller, Epoch, Loader, LoaderOptions, LoaderStats, ResumeError, ResumeToken,
+    BadSampleReport, Batch, Canceller, Epoch, Loader, LoaderOptions, LoaderStats, Monitor, ResumeError, ResumeToken,
 };
 use crate::preprocess::{DType, Fingerprint, TensorDesc};
 use crate::source::Source;
@@ -283,6 +283,12 @@ impl AnyLoader {
     #[must_use]
     pub fn stats(&self) -> LoaderStats {
         each!(Self, self, loader => loader.stats())
+    }
+
+    /// What reads its counters from elsewhere, as [`Loader::monitor`].
+    #[must_use]
+    pub fn monitor(&self) -> Monitor {
+        each!(Self, self, loader => loader.monitor())
     }
 
     /// Starts counting anew.

@@ -89,7 +89,7 @@ pub use error::{DeviceError, LayoutError, LoadError, OpenError, PumpState, Sourc
 pub use layout::{BatchLayout, ImageLayout, SampleLayout};
 pub use loader::{
     BadSamples, Batch, Canceller, Epoch, FeedError, Feeder, FeederOptions, LastBatch, Loader, LoaderOptions,
-    LoaderStats, ResumeError, ResumeToken, Subset, Tolerance,
+    LoaderStats, ResumeError, ResumeToken, Subset, Tolerance, Trace,
 };
 pub use preprocess::{FloatType, Normalize, Preprocess, TensorDesc, TensorLayout};
 #[cfg(feature = "images")]

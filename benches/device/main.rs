@@ -5,7 +5,6 @@
 
 #![allow(clippy::print_stdout)] // The table is what it is for.
 
-mod ceiling;
 mod direct;
 mod staged;
 
@@ -54,7 +53,7 @@ fn main() {
     let bench = Bench { backend, memory: Arc::new(memory), layout, at_least: Duration::from_secs_f64(seconds) };
     describe(&bench.backend);
     let link = bench.backend.copy_ceiling(256 << 20, bench.at_least).expect("the device copies");
-    let on_device = ceiling::kernel_bandwidth(&bench.backend, bench.at_least);
+    let on_device = bench.backend.kernel_ceiling(bench.at_least).expect("it copies").expect("it has kernels");
     println!(
         "host-to-device copy: {:.1} GB/s; copying kernel, read + write: {:.0} GB/s\n",
         link / 1e9,

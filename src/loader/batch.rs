@@ -26,6 +26,8 @@ pub struct Batch<B: Backend> {
     number: u64,
     epoch: u64,
     padding: usize,
+    /// When the user got it.
+    since: Instant,
 }
 
 impl<B: Backend> Batch<B> {
@@ -37,7 +39,7 @@ impl<B: Backend> Batch<B> {
         epoch: u64,
     ) -> Self {
         pool.lease();
-        Self { output: Some(output), pool, desc, number, epoch, padding: 0 }
+        Self { output: Some(output), pool, desc, number, epoch, padding: 0, since: Instant::now() }
     }
 
     pub(super) fn with_padding(mut self, padding: usize) -> Self {
@@ -264,7 +266,7 @@ impl Batch<WgpuBackend> {
 impl<B: Backend> Drop for Batch<B> {
     fn drop(&mut self) {
         if let Some(output) = self.output.take() {
-            self.pool.end_lease(output);
+            self.pool.end_lease(output, self.since.elapsed());
         }
     }
 }

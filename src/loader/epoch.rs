@@ -7,7 +7,7 @@ use super::batch::Batch;
 use super::cancel::Canceller;
 use super::pump::{Delivered, Delivery, ToPump};
 use super::resume::{ResumeError, ResumeToken};
-use super::{Loader, patience};
+use super::{Loader, monitor, patience};
 use crate::backend::Backend;
 use crate::error::{DeviceError, LoadError};
 
@@ -29,6 +29,8 @@ pub struct Epoch<'a, B: Backend> {
 
 impl<'a, B: Backend> Epoch<'a, B> {
     pub(super) fn new(loader: &'a mut Loader<B>, generation: u64, epoch: u64, at: u64, end: u64) -> Self {
+        loader.metrics.started();
+        monitor::epoch_begins(epoch, at..end);
         Self { loader, generation, epoch, at, end, over: false }
     }
 
@@ -212,8 +214,12 @@ impl<'a, B: Backend> Epoch<'a, B> {
                 None
             }
             (Ok(delivered), Some(output)) => {
-                let (layout, samples) = (self.loader.layout, delivered.samples);
-                self.loader.metrics.delivered(samples, layout.payload(samples), start.elapsed(), at_once);
+                let (layout, samples, now) = (self.loader.layout, delivered.samples, Instant::now());
+                let (wait, queued) = (now - start, now - delivered.at);
+                self.loader.metrics.delivered(samples, layout.payload(samples), wait, queued, at_once);
+                if let Some(recorder) = &self.loader.recorder {
+                    recorder.next(start..now, (self.epoch, delivered.number));
+                }
                 let desc = self.loader.options.preprocess.tensor(&layout, samples);
                 let pool = Arc::clone(&self.loader.outputs);
                 Some(Ok(Batch::new(output, pool, desc, delivered.number, self.epoch).with_padding(delivered.padding)))
@@ -246,6 +252,8 @@ impl<B: Backend> Iterator for Epoch<'_, B> {
 
 impl<B: Backend> Drop for Epoch<'_, B> {
     fn drop(&mut self) {
+        self.loader.metrics.ended();
+        monitor::epoch_ends(self.epoch, self.remaining(), || self.loader.stats());
         if self.at < self.end {
             // Fails only if the pump is gone, and then there is nothing to stop.
             let _ = self.loader.pump.send(ToPump::Stop);

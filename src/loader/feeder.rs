@@ -146,7 +146,7 @@ impl<B: Backend> Feeder<B> {
         footprint.within(options.byte_budget)?;
         let mut lane = backend.open_lane(&spec)?;
         let outputs = (0..options.outputs).map(|_| Ok(Output::new(lane.output()?, options.batch_size)?));
-        let outputs = Arc::new(OutputPool::new(outputs.collect::<Result<_, OpenError>>()?, None));
+        let outputs = Arc::new(OutputPool::new(outputs.collect::<Result<_, OpenError>>()?, None, Arc::default()));
         Ok(Self {
             lane,
             outputs,

@@ -33,6 +33,7 @@ mod cancel;
 mod epoch;
 mod feeder;
 mod metrics;
+mod monitor;
 mod options;
 mod outputs;
 mod patience;
@@ -40,8 +41,10 @@ mod permutation;
 mod pump;
 mod resume;
 mod sampler;
+mod stats;
 mod subset;
 mod threads;
+mod trace;
 mod waiter;
 mod watchdog;
 mod window;
@@ -52,12 +55,14 @@ pub use batch::Batch;
 pub use cancel::Canceller;
 pub use epoch::Epoch;
 pub use feeder::{FeedError, Feeder, FeederOptions};
-pub use metrics::{LoaderStats, Percentiles};
+pub use monitor::Monitor;
 pub use options::{LastBatch, LoaderOptions};
 pub use permutation::Permutation;
 pub use resume::{ResumeError, ResumeToken};
 pub use sampler::{Order, Sampler};
+pub use stats::{LoaderStats, Occupancy, Percentiles, PumpWaits};
 pub use subset::Subset;
+pub use trace::Trace;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -66,8 +71,9 @@ use activity::Activity;
 use bad::{Ledger, Substitutes, Toll};
 use metrics::Metrics;
 use outputs::{Output, OutputPool, reserved};
-use pump::{Begin, Delivery, Direct, Progress, Pump, ToPump};
+use pump::{Begin, Delivery, Direct, Observer, Progress, Pump, ToPump};
 use threads::Threads;
+use trace::Recorder;
 use worker::Worker;
 
 use crate::backend::{Backend, Footprint, Lane, LaneSpec, MemoryUse, StableHostMemory, Strategy};
@@ -97,6 +103,7 @@ pub struct Loader<B: Backend> {
     strategy: Strategy,
     footprint: Footprint,
     generation: u64,
+    recorder: Option<Recorder>,
 }
 
 impl<B: Backend> Loader<B> {
@@ -124,23 +131,25 @@ impl<B: Backend> Loader<B> {
             outputs: options.outputs,
             fingerprints: options.fingerprints,
             memory: own.clone(),
-            timing: false,
+            timing: options.timing || options.trace.is_some(),
         };
         let footprint = backend.footprint(&spec)?;
         footprint.within(options.byte_budget)?;
         let mut lane = backend.open_lane(&spec)?;
         // A batch is never larger than the epoch, whatever size was asked for.
         let largest = Sampler::new(Order::new(source.len(), &options), 0).largest();
-        let (pump, inbox) = flume::unbounded();
         let progress = Progress::new(options.slots, largest, !options.ordered)?;
         let offsets = if own.is_some() { Some(reserved(largest)?) } else { None };
-        let outputs = Arc::new(OutputPool::new(make_outputs(&mut lane, options.outputs, largest)?, Some(pump.clone())));
+        let tensors = make_outputs(&mut lane, options.outputs, largest)?;
         let metrics = Arc::new(Metrics::new());
+        let (pump, inbox) = flume::unbounded();
+        let outputs = Arc::new(OutputPool::new(tensors, Some(pump.clone()), metrics.held()));
         let (deliver, deliveries) = flume::unbounded();
         let (jobs, job_queue) = flume::unbounded();
         let mut threads = Threads::new(options.shutdown_timeout);
         // The device reads the source by itself, or workers do.
         let workers = if own.is_some() { 0 } else { options.workers };
+        let recorder = options.trace.as_ref().map(|trace| trace.join(monitor::name(backend.info(), strategy)));
         let (activity, ledger) = (Arc::new(Activity::new(workers)), Arc::<Ledger>::default());
         let worker = |number| Worker {
             number,
@@ -148,6 +157,7 @@ impl<B: Backend> Loader<B> {
             policy: options.bad_samples,
             substitutes: Substitutes::new(source.len(), &options),
             activity: Arc::clone(&activity),
+            recorder: recorder.clone(),
         };
         threads.start_workers((0..workers).map(worker), &job_queue, &pump)?;
         let (canceller, watched) = (Canceller::new(deliver.downgrade()), deliver.downgrade());
@@ -162,6 +172,7 @@ impl<B: Backend> Loader<B> {
             metrics: Arc::clone(&metrics),
             activity: Arc::clone(&activity),
             toll: Toll::new(Arc::clone(&ledger), options.bad_samples),
+            observer: Observer::new(recorder.clone(), spec.timing, options.slots + options.outputs),
             direct: offsets.map(|offsets| Direct { source: Arc::clone(&source), depth: options.slots, offsets }),
             progress,
         };
@@ -169,6 +180,7 @@ impl<B: Backend> Loader<B> {
         if let Some(timeout) = options.stall_timeout {
             threads.start_watchdog(Arc::clone(&activity), timeout, watched)?;
         }
+        monitor::opened(backend.info(), strategy, &options, workers, footprint);
         Ok(Self {
             threads,
             pump,
@@ -185,6 +197,7 @@ impl<B: Backend> Loader<B> {
             strategy,
             footprint,
             generation: 0,
+            recorder,
         })
     }
 
@@ -316,8 +329,13 @@ impl<B: Backend> Loader<B> {
     /// What it has done so far, and where the time went.
     #[must_use]
     pub fn stats(&self) -> LoaderStats {
-        let (skipped, substituted) = self.ledger.counts();
-        LoaderStats { skipped, substituted, ..self.metrics.snapshot() }
+        self.monitor().stats()
+    }
+
+    /// What reads its [`stats`](Self::stats) from elsewhere, while an epoch borrows the loader.
+    #[must_use]
+    pub fn monitor(&self) -> Monitor {
+        Monitor::new(&self.metrics, &self.ledger)
     }
 
     /// Starts counting anew.

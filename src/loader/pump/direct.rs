@@ -63,12 +63,13 @@ impl<L: Lane> Pump<L> {
         let samples = indices.len();
         match self.lane.submit(Feed::Direct(&direct.offsets), samples, tensor) {
             Ok(submitted) => {
-                let now = Instant::now();
-                self.metrics.submitted(Duration::ZERO, Duration::ZERO, now - located);
-                self.activity.moved();
-                self.progress.in_flight.push((submitted.id, Passage { begun: start, submitted: now }));
+                let (epoch, at) = (sampler.epoch(), Instant::now());
+                let [handed_out, ended, sent] = [located; 3];
+                let passage =
+                    Passage { epoch, number, slot: None, begun: start, handed_out, ended, sent, submitted: at };
+                self.note_submitted(submitted.id, Duration::ZERO, passage);
                 let output = Output { tensor: submitted.tensor, indices, labels };
-                self.deliver(output, Ok(Delivered { number, samples, padding }));
+                self.deliver(output, Ok(Delivered { number, samples, padding, at }));
             }
             Err(rejected) => {
                 let output = Output { tensor: rejected.tensor, indices, labels };

@@ -51,7 +51,8 @@ impl<L: Lane> Pump<L> {
     fn fill_first(&mut self, mut fill: Fill, at: Instant, handed_out: Instant, number: u64) {
         let (slot, progress) = (fill.slot(), &mut self.progress);
         let Some(epoch) = &progress.epoch else { return };
-        progress.assemblies[slot].start(epoch.sampler.batch(number), epoch.sampler.padding(number));
+        let (sampler, batch) = (&epoch.sampler, (epoch.sampler.epoch(), number));
+        progress.assemblies[slot].start(sampler.batch(number), sampler.padding(number), batch);
         cut(&mut fill, &progress.assemblies[slot], &self.layout, self.workers, &mut progress.cut);
         self.progress.window.begun(Some(slot), Begun::Filling { fill, at, handed_out, ended: None });
         self.hand_out(slot);

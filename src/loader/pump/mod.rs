@@ -8,10 +8,12 @@
 mod direct;
 mod ending;
 mod fill;
+mod observe;
 mod progress;
 mod send;
 
 pub(super) use direct::Direct;
+pub(super) use observe::Observer;
 pub(super) use progress::Progress;
 
 use std::sync::Arc;
@@ -77,6 +79,8 @@ pub(super) struct Delivered {
     pub(super) samples: usize,
     /// How many of them repeat others.
     pub(super) padding: usize,
+    /// When it was submitted.
+    pub(super) at: Instant,
 }
 
 pub(super) struct Pump<L: Lane> {
@@ -92,6 +96,7 @@ pub(super) struct Pump<L: Lane> {
     pub(super) metrics: Arc<Metrics>,
     pub(super) activity: Arc<Activity>,
     pub(super) toll: Toll,
+    pub(super) observer: Observer,
     /// Set where the device reads the source's memory by itself; then there are no fills.
     pub(super) direct: Option<Direct>,
 }
@@ -111,7 +116,7 @@ impl<L: Lane> Pump<L> {
                 }
             }
             self.advance();
-            match self.block() {
+            match self.wait() {
                 Ok(Some(message)) => {
                     if let Some(deadline) = self.handle(message) {
                         return Some(deadline);
@@ -231,9 +236,11 @@ impl<L: Lane> Pump<L> {
             self.activity.moved();
             if let Some(at) = self.progress.in_flight.iter().position(|(submission, _)| *submission == id) {
                 let (_, passage) = self.progress.in_flight.swap_remove(at);
-                self.metrics.finished(passage, now);
+                self.metrics.finished(&passage, now);
+                self.observer.finished(id, &passage, now);
             }
         }
+        self.look_at_the_clock();
         match result {
             Ok(()) => {}
             Err(error @ DeviceError::Lost { .. }) => {

@@ -1,7 +1,7 @@
 //! From a filled slot to a delivered batch.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use super::super::assembly::Assembly;
 use super::super::metrics::Passage;
@@ -29,22 +29,17 @@ impl<L: Lane> Pump<L> {
                 self.deliver(output, Err(LoadError::Device { batch: number, stage: Stage::Begin, source }));
             }
             Begun::Filling { fill, at, handed_out, ended } => {
-                let ended = ended.unwrap_or(handed_out);
-                self.finish_fill(fill, Passage { begun: at, submitted: at }, ended - handed_out, output, number);
+                let epoch = self.progress.epoch.as_ref().map_or(0, |epoch| epoch.sampler.epoch());
+                let (slot, ended, sent) = (Some(fill.slot()), ended.unwrap_or(handed_out), Instant::now());
+                let passage = Passage { epoch, number, slot, begun: at, handed_out, ended, sent, submitted: sent };
+                self.finish_fill(fill, passage, output);
             }
         }
         true
     }
 
-    fn finish_fill(
-        &mut self,
-        fill: Fill,
-        passage: Passage,
-        fill_time: Duration,
-        mut output: Output<L::Tensor>,
-        number: u64,
-    ) {
-        let slot = fill.slot();
+    fn finish_fill(&mut self, fill: Fill, passage: Passage, mut output: Output<L::Tensor>) {
+        let (slot, number) = (fill.slot(), passage.number);
         let assembly = Arc::clone(&self.progress.assemblies[slot]);
         match fill.finish() {
             Finish::Filled(filled) => {
@@ -59,20 +54,17 @@ impl<L: Lane> Pump<L> {
                 };
                 if samples == 0 {
                     self.lane.cancel(filled.cancel());
-                    self.deliver(output, Ok(Delivered { number, samples, padding }));
+                    self.deliver(output, Ok(Delivered { number, samples, padding, at: passage.sent }));
                     return;
                 }
                 assembly.copy_out(&mut output.indices, &mut output.labels);
-                let start = Instant::now();
                 let Output { tensor, indices, labels } = output;
                 match self.lane.submit(Feed::Staged(filled), samples, tensor) {
                     Ok(submitted) => {
-                        let now = Instant::now();
-                        self.metrics.submitted(assembly.read_time(), fill_time, now - start);
-                        self.activity.moved();
-                        self.progress.in_flight.push((submitted.id, Passage { submitted: now, ..passage }));
+                        let passage = Passage { submitted: Instant::now(), ..passage };
+                        self.note_submitted(submitted.id, assembly.read_time(), passage);
                         let output = Output { tensor: submitted.tensor, indices, labels };
-                        self.deliver(output, Ok(Delivered { number, samples, padding }));
+                        self.deliver(output, Ok(Delivered { number, samples, padding, at: passage.submitted }));
                     }
                     Err(rejected) => {
                         let output = Output { tensor: rejected.tensor, indices, labels };
