@@ -19,6 +19,7 @@ use crate::backend::{AdapterInfo, Api, Backend, Footprint, MemoryUse, Strategy, 
 use crate::error::{DeviceError, LoadError, OpenError, Unsupported};
 use crate::loader::{
     BadSampleReport, Batch, Canceller, Epoch, Loader, LoaderOptions, LoaderStats, Monitor, ResumeError, ResumeToken,
+    Verdict,
 };
 use crate::preprocess::{DType, Fingerprint, TensorDesc};
 use crate::source::Source;
@@ -289,6 +290,12 @@ impl AnyLoader {
     #[must_use]
     pub fn monitor(&self) -> Monitor {
         each!(Self, self, loader => loader.monitor())
+    }
+
+    /// What holds it back, as [`Loader::verdict`].
+    #[must_use]
+    pub fn verdict(&self) -> Verdict {
+        each!(Self, self, loader => loader.verdict())
     }
 
     /// Starts counting anew.

@@ -45,6 +45,7 @@ mod stats;
 mod subset;
 mod threads;
 mod trace;
+mod verdict;
 mod waiter;
 mod watchdog;
 mod window;
@@ -63,6 +64,7 @@ pub use sampler::{Order, Sampler};
 pub use stats::{LoaderStats, Occupancy, Percentiles, PumpWaits};
 pub use subset::Subset;
 pub use trace::Trace;
+pub use verdict::{Advice, Bottleneck, Evidence, Verdict};
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -336,6 +338,12 @@ impl<B: Backend> Loader<B> {
     #[must_use]
     pub fn monitor(&self) -> Monitor {
         Monitor::new(&self.metrics, &self.ledger)
+    }
+
+    /// What holds it back, by what it has counted so far.
+    #[must_use]
+    pub fn verdict(&self) -> Verdict {
+        Verdict::of(&self.stats(), &self.options, self.strategy)
     }
 
     /// Starts counting anew.
