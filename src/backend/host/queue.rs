@@ -42,6 +42,8 @@ struct State {
     finished: Vec<(SubmissionId, usize, HostMemory)>,
     /// When the device is done with everything that waits, as far as it is slowed down.
     busy_until: Instant,
+    /// When it last ended something.
+    idle_since: Instant,
     times: Option<SpanLog>,
 }
 
@@ -52,6 +54,7 @@ impl Queue {
             waiting: VecDeque::with_capacity(spec.slots),
             finished: Vec::with_capacity(spec.slots),
             busy_until: zero,
+            idle_since: zero,
             times: spec.timing.then(|| SpanLog::new(spec.slots + spec.outputs)),
         };
         Self { kernel, layout: spec.layout, faults, zero, state: Mutex::new(state) }
@@ -121,19 +124,26 @@ impl Queue {
         let payload = &memory[..self.layout.payload(samples)];
         let begun = state.times.is_some().then(Instant::now);
         tensor.write(&self.kernel, payload, self.layout.sample().byte_len());
-        if let (Some(times), Some(begun)) = (&mut state.times, begun) {
-            times.add(self.span(id, start, begun.elapsed()));
+        if let Some(begun) = begun {
+            self.note(state, id, start, begun);
         }
         state.finished.push((id, slot, memory));
     }
 
-    /// What a submission took: what slows the device down, and the CPU's own work, which is a copy where nothing is computed.
-    fn span(&self, id: SubmissionId, start: Instant, work: Duration) -> GpuSpan {
+    /// Notes when a submission was copied and computed, which has just ended: what slows the device down, and the CPU's own work, which
+    /// is a copy where nothing is computed. Executed late, in a row with others, it has taken less: there was no more time.
+    fn note(&self, state: &mut State, id: SubmissionId, start: Instant, begun: Instant) {
+        let (end, work) = (Instant::now(), begun.elapsed());
         let (copy, kernel) = self.faults.slowness();
         let (copy, kernel) = if self.kernel.computes() { (copy, kernel + work) } else { (copy + work, kernel) };
-        let start = (start - self.zero).as_secs_f64();
-        let middle = start + copy.as_secs_f64();
-        GpuSpan { id, copy: start..middle, kernel: middle..middle + kernel.as_secs_f64() }
+        let there_was = end.saturating_duration_since(start.max(state.idle_since)).as_secs_f64();
+        let scale = (there_was / (copy + kernel).as_secs_f64().max(f64::MIN_POSITIVE)).min(1.0);
+        let end_s = (end - self.zero).as_secs_f64();
+        let middle = end_s - kernel.as_secs_f64() * scale;
+        state.idle_since = end;
+        if let Some(times) = &mut state.times {
+            times.add(GpuSpan { id, copy: middle - copy.as_secs_f64() * scale..middle, kernel: middle..end_s });
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

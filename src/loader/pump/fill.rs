@@ -43,6 +43,7 @@ impl<L: Lane> Pump<L> {
         let waited = progress.starved_since.take().map(|since| start - since);
         self.metrics.begun(begun - start, waited);
         self.activity.moved();
+        self.observer.flush();
         self.fill_first(fill, start, begun, number);
         true
     }
