@@ -26,6 +26,7 @@ pub mod stats;
 pub(crate) mod testing;
 mod verdict;
 pub mod verify;
+mod what_if;
 
 pub use check::Mismatch;
 pub use cpu::{available_memory, physical_memory, process_cpu};
@@ -36,3 +37,4 @@ pub use plan::{Plan, Timing};
 pub use report::Report;
 pub use stats::{Ratio, Summary, Winner, percentile, ratio_in_words, winner};
 pub use verify::{Extent, Verified, VerifyError, verify};
+pub use what_if::{Free, WhatIf, what_if};

@@ -74,7 +74,7 @@ impl<B: Backend> Contestant<B> {
 }
 
 /// The loader that is open, or a new one that has been warmed up.
-fn open<'a, B: Backend>(
+pub(super) fn open<'a, B: Backend>(
     held: &'a mut Option<Loader<B>>,
     backend: &B,
     source: &Arc<dyn Source>,
@@ -97,7 +97,7 @@ fn open<'a, B: Backend>(
 }
 
 /// What one pass took.
-struct Pass {
+pub(super) struct Pass {
     seconds: f64,
     cpu_s: Option<f64>,
     stats: LoaderStats,
@@ -105,7 +105,7 @@ struct Pass {
 
 /// Takes batches as fast as they come until the time is over, and everything that was begun by then. The clock runs from
 /// an idle device to an idle device, so that all work it sees is counted.
-fn pass<B: Backend>(
+pub(super) fn pass<B: Backend>(
     loader: &mut Loader<B>,
     number: u64,
     slice: Duration,
@@ -137,7 +137,7 @@ fn pass<B: Backend>(
 
 impl Pass {
     /// `None` if nothing was delivered.
-    fn round(self) -> Option<Round> {
+    pub(super) fn round(self) -> Option<Round> {
         let Self { seconds, cpu_s, stats } = self;
         let gb = stats.bytes as f64 / 1e9;
         (stats.batches > 0 && seconds > 0.0).then(|| Round {
