@@ -1,5 +1,6 @@
 //! One pass over the source.
 
+use std::mem::take;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -25,13 +26,15 @@ pub struct Epoch<'a, B: Backend> {
     /// Batches in all: fewer than the epoch has, once it was wound down.
     end: u64,
     over: bool,
+    /// Time inside calls that came back without the batch they waited for.
+    waited: Duration,
 }
 
 impl<'a, B: Backend> Epoch<'a, B> {
     pub(super) fn new(loader: &'a mut Loader<B>, generation: u64, epoch: u64, at: u64, end: u64) -> Self {
-        loader.metrics.started();
+        loader.metrics.started(epoch);
         monitor::epoch_begins(epoch, at..end);
-        Self { loader, generation, epoch, at, end, over: false }
+        Self { loader, generation, epoch, at, end, over: false, waited: Duration::ZERO }
     }
 
     /// The epoch's number.
@@ -95,7 +98,10 @@ impl<'a, B: Backend> Epoch<'a, B> {
             let start = Instant::now();
             let (delivery, at_once) = match self.receive(end) {
                 Ok(received) => received,
-                Err(error) => return Some(Err(self.end_on(error))),
+                Err(error) => {
+                    self.waited += start.elapsed();
+                    return Some(Err(self.end_on(error)));
+                }
             };
             if let Some(batch) = self.hand_over(delivery, start, at_once) {
                 return Some(batch);
@@ -215,7 +221,7 @@ impl<'a, B: Backend> Epoch<'a, B> {
             }
             (Ok(delivered), Some(output)) => {
                 let (layout, samples, now) = (self.loader.layout, delivered.samples, Instant::now());
-                let (wait, queued) = (now - start, now - delivered.at);
+                let (wait, queued) = (now - start + take(&mut self.waited), now - delivered.at);
                 self.loader.metrics.delivered(samples, layout.payload(samples), wait, queued, at_once);
                 if let Some(recorder) = &self.loader.recorder {
                     recorder.next(start..now, (self.epoch, delivered.number));

@@ -54,7 +54,8 @@ struct UserSide {
     delivered: Duration,
     next: Duration,
     active: Duration,
-    active_since: Option<Instant>,
+    /// The epoch under way, and since when.
+    under_way: Option<(Instant, u64)>,
     wait: Histogram<u64>,
 }
 
@@ -130,29 +131,33 @@ impl Metrics {
     }
 
     /// An epoch is under way.
-    pub(super) fn started(&self) {
-        lock(&self.user).active_since.get_or_insert_with(Instant::now);
+    pub(super) fn started(&self, epoch: u64) {
+        let mut user = lock(&self.user);
+        // One that was forgotten ends here.
+        user.end_epoch();
+        user.under_way = Some((Instant::now(), epoch));
     }
 
     /// None is, any more.
     pub(super) fn ended(&self) {
-        let mut user = lock(&self.user);
-        if let Some(since) = user.active_since.take() {
-            user.active += since.elapsed();
-        }
+        lock(&self.user).end_epoch();
+    }
+
+    pub(super) fn epoch(&self) -> Option<u64> {
+        lock(&self.user).under_way.map(|(_, epoch)| epoch)
     }
 
     pub(super) fn reset(&self) {
         let (mut pump, mut user) = (lock(&self.pump), lock(&self.user));
-        let (times, active) = (pump.gpu_times, user.active_since.is_some());
+        let (times, under_way) = (pump.gpu_times, user.under_way.map(|(_, epoch)| (Instant::now(), epoch)));
         *pump = PumpSide { gpu_times: times, gpu_before: times.unwrap_or_default(), ..PumpSide::new() };
-        *user = UserSide { active_since: active.then(Instant::now), ..UserSide::new() };
+        *user = UserSide { under_way, ..UserSide::new() };
         self.held.store(0, Ordering::Relaxed);
     }
 
     pub(super) fn snapshot(&self) -> LoaderStats {
         let (pump, user) = (lock(&self.pump), lock(&self.user));
-        let active = user.active + user.active_since.map(|since| since.elapsed()).unwrap_or_default();
+        let active = user.active + user.under_way.map(|(since, _)| since.elapsed()).unwrap_or_default();
         LoaderStats {
             batches: user.batches,
             samples: user.samples,
@@ -230,8 +235,14 @@ impl UserSide {
             delivered: Duration::ZERO,
             next: Duration::ZERO,
             active: Duration::ZERO,
-            active_since: None,
+            under_way: None,
             wait: histogram(),
+        }
+    }
+
+    fn end_epoch(&mut self) {
+        if let Some((since, _)) = self.under_way.take() {
+            self.active += since.elapsed();
         }
     }
 }

@@ -27,6 +27,12 @@ impl Monitor {
         let (skipped, substituted) = self.ledger.counts();
         LoaderStats { skipped, substituted, ..self.metrics.snapshot() }
     }
+
+    /// The epoch that is under way.
+    #[must_use]
+    pub fn epoch(&self) -> Option<u64> {
+        self.metrics.epoch()
+    }
 }
 
 /// What a loader is called in a trace.

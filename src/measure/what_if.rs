@@ -48,9 +48,9 @@ impl Free {
     pub const fn describe(self) -> &'static str {
         match self {
             Self::Consumer => "if its user did nothing",
-            Self::Source => "if reading were free (batches replayed from memory)",
-            Self::Kernel => "if the kernel were free (bytes as they are)",
-            Self::SourceAndKernel => "if both were free (the copy alone)",
+            Self::Source => "if reading were free: batches replayed from memory",
+            Self::Kernel => "if the kernel were free: bytes as they are",
+            Self::SourceAndKernel => "if both were free: the copy alone",
             Self::Slots => "with twice the slots",
         }
     }
@@ -120,29 +120,27 @@ pub fn what_if<B: Backend>(
     let direct = options.strategy.unwrap_or_else(|| backend.default_strategy()).is_direct();
     let computes = !matches!(options.preprocess, Preprocess::Raw);
     let run = |free, source: &Arc<dyn Source>, options: &LoaderOptions| {
-        told(free, measure(backend, source, options, each, stop))
+        told(free, measure(backend, source, options, each, stop).as_ref().copied())
     };
     let mut found = vec![run(Free::Consumer, &whole, &options)];
-    if !direct {
-        match hold(&**source, options.batch_size) {
-            Ok(held) => {
-                let held = Arc::new(Cycled::new(Arc::new(held))) as Arc<dyn Source>;
-                found.push(run(Free::Source, &held, &options));
-                if computes {
-                    found.push(run(Free::SourceAndKernel, &held, &raw));
-                }
-            }
-            Err(error) => found.push(told(Free::Source, Err(error))),
-        }
+    let held = if direct { None } else { Some(hold(&**source, options.batch_size)) };
+    let held = held.map(|held| held.map(|held| Arc::new(Cycled::new(Arc::new(held))) as Arc<dyn Source>));
+    match &held {
+        Some(Ok(held)) => found.push(run(Free::Source, held, &options)),
+        Some(Err(error)) => found.push(told(Free::Source, Err(error))),
+        None => {}
     }
     if computes {
         found.push(run(Free::Kernel, &whole, &raw));
+    }
+    if let (true, Some(Ok(held))) = (computes, &held) {
+        found.push(run(Free::SourceAndKernel, held, &raw));
     }
     found.push(run(Free::Slots, &whole, &LoaderOptions { slots: 2 * options.slots, ..options.clone() }));
     found
 }
 
-fn told(free: Free, measured: Result<Option<(f64, f64)>, VerifyError>) -> WhatIf {
+fn told(free: Free, measured: Result<Option<(f64, f64)>, &VerifyError>) -> WhatIf {
     let (rate, error) = match measured {
         Ok(rate) => (rate, None),
         Err(error) => (None, Some(error.to_string())),

@@ -100,6 +100,12 @@ impl Verdict {
         let advice = advice::advice(bottleneck, &evidence, stats, options, strategy);
         Self { bottleneck, evidence, advice }
     }
+
+    /// The stage and its evidence in words, without the advice.
+    #[must_use]
+    pub fn in_words(&self) -> String {
+        format!("held back by {} ({})", self.bottleneck.describe(), self.evidence.words(self.bottleneck))
+    }
 }
 
 impl Evidence {
@@ -186,11 +192,12 @@ impl Evidence {
                     format!("; by its own clock it copied {}, and its kernels ran {}", percent(copy), percent(kernel))
                 });
                 let busy = percent(device + either + if device + either < other { other } else { 0.0 });
-                format!(
-                    "batches were on the device {busy} of the time, and the workers had nothing to do for {}{}",
-                    percent(device),
-                    clock.unwrap_or_default()
-                )
+                let idle = if device < 0.005 {
+                    String::new()
+                } else {
+                    format!(", and the workers had nothing to do for {}", percent(device))
+                };
+                format!("batches were on the device {busy} of the time{idle}{}", clock.unwrap_or_default())
             }
             Bottleneck::Submission => format!(
                 "the loader's own thread was busy {} of the time, {} of that taking memory and submitting",
@@ -233,7 +240,7 @@ impl Bottleneck {
 impl fmt::Display for Verdict {
     /// One sentence for the stage with its evidence, and one for each piece of advice.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "held back by {} ({})", self.bottleneck.describe(), self.evidence.words(self.bottleneck))?;
+        f.write_str(&self.in_words())?;
         self.advice.iter().try_for_each(|advice| write!(f, "; {advice}"))
     }
 }

@@ -8,6 +8,7 @@ use clap::Args;
 use gpufeed::{LoaderOptions, Preprocess, Strategy};
 
 use super::care::CareArgs;
+use super::observe::ObserveArgs;
 use crate::args::{DataArgs, FeedArgs, strategy, usage_error};
 use crate::units;
 
@@ -30,6 +31,8 @@ pub struct RunArgs {
     pub images: DataArgs,
     #[command(flatten)]
     pub feed: FeedArgs,
+    #[command(flatten)]
+    pub observe: ObserveArgs,
     /// Save each tensor, read back from the device, as batch-000000.npy and so on, with .indices.npy and .labels.npy;
     /// several devices each into a folder in it (vulkan-0, host)
     #[arg(long, value_name = "DIR", help_heading = "Output")]

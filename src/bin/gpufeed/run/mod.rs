@@ -2,7 +2,9 @@
 
 mod args;
 mod care;
+mod explain;
 mod feed;
+mod observe;
 mod open;
 mod progress;
 mod report;
@@ -18,6 +20,7 @@ use anyhow::{Error, Result};
 
 pub use args::RunArgs;
 use feed::{Ending, Stopped};
+use observe::Lines;
 use open::Feed;
 use report::Report;
 use state::StateFile;
@@ -31,28 +34,36 @@ const SETTLE: Duration = Duration::from_millis(5);
 /// Loads the samples, and tells what was done even if an error or Ctrl-C ended it early.
 pub fn run(args: &RunArgs) -> Result<ExitCode> {
     args.check()?;
-    let mut feeds = open::open(args)?;
+    let mut observed = args.observe.prepare()?;
+    let mut feeds = open::open(args, &observed)?;
     // Until here Ctrl-C ends the command at once: nothing was measured yet.
     interrupt::catch()?;
     let state = args.care.save_state.as_deref().map(|path| StateFile::new(path, feeds.len()));
+    let lines = observed.start(&feeds)?;
     let endings = feed::load(&mut feeds, args.loading.epochs, state.as_ref());
     if let Some(state) = state {
         state.close();
     }
     // What the device has finished last is counted when the loader looks for it.
     thread::sleep(SETTLE);
-    let printed = tell(args, &feeds, &endings);
+    let written = lines.map_or(Ok(()), Lines::finish);
+    let printed = tell(args, feeds, &endings);
+    let written = written.and(observed.finish());
     let interrupted = endings.iter().any(|ending| ending.interrupted);
     let errors = endings.into_iter().filter_map(|ending| ending.error).filter(|error| !error.is::<Stopped>());
     // A reader of the report that has gone away does not make the run a success.
     first(errors)?;
+    written?;
     printed?;
     Ok(if interrupted { ExitCode::from(interrupt::EXIT_CODE) } else { ExitCode::SUCCESS })
 }
 
-fn tell(args: &RunArgs, feeds: &[Feed], endings: &[Ending]) -> Result<()> {
+fn tell(args: &RunArgs, feeds: Vec<Feed>, endings: &[Ending]) -> Result<()> {
     let report = |(feed, ending): (&Feed, &Ending)| Report::new(&feed.loader, args, ending);
     let mut devices: Vec<Report> = feeds.iter().zip(endings).map(report).collect();
+    if args.observe.explain {
+        explain::explain(feeds, &mut devices);
+    }
     match devices.pop() {
         Some(only) if devices.is_empty() => {
             if args.json {

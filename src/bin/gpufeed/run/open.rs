@@ -7,6 +7,7 @@ use anyhow::{Error, Result, bail, ensure};
 use gpufeed::{AnyBackend, AnyLoader, LastBatch, LoaderOptions, OpenError, ResumeToken, Source, Subset};
 
 use super::RunArgs;
+use super::observe::Observed;
 use super::save::Saver;
 use super::state;
 use crate::args::{open_source, usage_error};
@@ -14,6 +15,7 @@ use crate::{fallback, output};
 
 /// One device's part of a run.
 pub struct Feed {
+    pub device: AnyBackend,
     pub loader: AnyLoader,
     pub saver: Option<Saver>,
     /// Where to go on.
@@ -21,14 +23,15 @@ pub struct Feed {
 }
 
 /// Opens every device that was asked for, with a loader on each; they share one source.
-pub fn open(args: &RunArgs) -> Result<Vec<Feed>> {
+pub fn open(args: &RunArgs, observed: &Observed) -> Result<Vec<Feed>> {
     let source = open_source(&args.data, &args.images)?;
     let preprocess = args.feed.preprocess(source.layout())?;
     let devices = devices(&args.devices)?;
     let several = devices.len() > 1;
     let tokens = args.care.resume.as_deref().map(|path| state::read(path, devices.len())).transpose()?;
     let open = |(number, device): (usize, &AnyBackend)| {
-        let options = args.options(preprocess.clone(), number, devices.len());
+        let mut options = args.options(preprocess.clone(), number, devices.len());
+        observed.apply(&mut options);
         let id = &device.info().id;
         let token = tokens.as_ref().map(|tokens| tokens[number].clone());
         feed(args, device, &source, options, token, several)
@@ -85,7 +88,7 @@ fn feed(
             "--resume: nothing is left: {epoch} epochs were delivered, and --epochs is {epochs}"
         );
     }
-    Ok(Feed { loader, saver, token })
+    Ok(Feed { device: device.clone(), loader, saver, token })
 }
 
 /// Opens a loader in as much memory as there is, and says what it has to do without.
