@@ -37,9 +37,10 @@ impl<B: Backend> Batch<B> {
         desc: TensorDesc,
         number: u64,
         epoch: u64,
+        since: Instant,
     ) -> Self {
         pool.lease();
-        Self { output: Some(output), pool, desc, number, epoch, padding: 0, since: Instant::now() }
+        Self { output: Some(output), pool, desc, number, epoch, padding: 0, since }
     }
 
     pub(super) fn with_padding(mut self, padding: usize) -> Self {

@@ -95,36 +95,40 @@ impl<'a, B: Backend> Epoch<'a, B> {
             if let Err(error) = self.check() {
                 return Some(Err(error));
             }
-            let start = Instant::now();
-            let (delivery, at_once) = match self.receive(end) {
+            let (delivery, start) = match self.receive(end) {
                 Ok(received) => received,
-                Err(error) => {
-                    self.waited += start.elapsed();
-                    return Some(Err(self.end_on(error)));
-                }
+                Err(error) => return Some(Err(self.end_on(error))),
             };
-            if let Some(batch) = self.hand_over(delivery, start, at_once) {
+            if let Some(batch) = self.hand_over(delivery, start) {
                 return Some(batch);
             }
         }
         None
     }
 
-    /// The next delivery of this epoch, and whether it was there at once.
-    fn receive(&self, end: Option<(Instant, Duration)>) -> Result<(Delivery<B::Tensor>, bool), LoadError> {
+    /// The next delivery of this epoch, and since when it was waited for, if it was not there at once.
+    fn receive(
+        &mut self,
+        end: Option<(Instant, Duration)>,
+    ) -> Result<(Delivery<B::Tensor>, Option<Instant>), LoadError> {
         let Loader { deliveries, activity, canceller, .. } = &*self.loader;
+        let mut start = None;
         loop {
-            let (delivery, at_once) = match deliveries.try_recv() {
-                Ok(delivery) => (delivery, true),
+            let delivery = match deliveries.try_recv() {
+                Ok(delivery) => delivery,
                 Err(_) => {
+                    let since = *start.get_or_insert_with(Instant::now);
                     let _waiting = activity.wait();
                     let received = match end {
                         None => patience::recv(deliveries).map(Some),
                         Some((deadline, _)) => patience::recv_deadline(deliveries, deadline),
                     };
                     match (received, end) {
-                        (Ok(Some(delivery)), _) => (delivery, false),
-                        (Ok(None), Some((_, timeout))) => return Err(LoadError::TimedOut(timeout)),
+                        (Ok(Some(delivery)), _) => delivery,
+                        (Ok(None), Some((_, timeout))) => {
+                            self.waited += since.elapsed();
+                            return Err(LoadError::TimedOut(timeout));
+                        }
                         _ => return Err(LoadError::Stopped { reason: self.loader.stop_reason() }),
                     }
                 }
@@ -134,7 +138,7 @@ impl<'a, B: Backend> Epoch<'a, B> {
                 return Err(LoadError::Cancelled);
             }
             if delivery.generation == self.generation {
-                return Ok((delivery, at_once));
+                return Ok((delivery, start));
             }
             self.loader.put_back(delivery.output);
         }
@@ -161,8 +165,7 @@ impl<'a, B: Backend> Epoch<'a, B> {
             if let Err(error) = self.check() {
                 return Some(Err(error));
             }
-            let start = Instant::now();
-            let at_once = !self.loader.deliveries.is_empty();
+            let start = self.loader.deliveries.is_empty().then(Instant::now);
             let waiting = self.loader.activity.wait();
             let received = self.loader.deliveries.recv_async().await;
             drop(waiting);
@@ -174,7 +177,7 @@ impl<'a, B: Backend> Epoch<'a, B> {
                 self.loader.put_back(delivery.output);
                 continue;
             }
-            if let Some(batch) = self.hand_over(delivery, start, at_once) {
+            if let Some(batch) = self.hand_over(delivery, start) {
                 return Some(batch);
             }
         }
@@ -205,12 +208,11 @@ impl<'a, B: Backend> Epoch<'a, B> {
         error
     }
 
-    /// Makes a batch of a delivery of this epoch. `None` for a batch of which no sample is left.
+    /// Makes a batch of a delivery of this epoch, which was waited for since `start`. `None` for a batch of which no sample is left.
     fn hand_over(
         &mut self,
         delivery: Delivery<B::Tensor>,
-        start: Instant,
-        at_once: bool,
+        start: Option<Instant>,
     ) -> Option<Result<Batch<B>, LoadError>> {
         // What takes no batch's place is not counted as one.
         self.at += u64::from(delivery.output.is_some());
@@ -221,6 +223,8 @@ impl<'a, B: Backend> Epoch<'a, B> {
             }
             (Ok(delivered), Some(output)) => {
                 let (layout, samples, now) = (self.loader.layout, delivered.samples, Instant::now());
+                let at_once = start.is_none() && self.waited.is_zero();
+                let start = start.unwrap_or(now);
                 let (wait, queued) = (now - start + take(&mut self.waited), now - delivered.at);
                 self.loader.metrics.delivered(samples, layout.payload(samples), wait, queued, at_once);
                 if let Some(recorder) = &self.loader.recorder {
@@ -228,7 +232,9 @@ impl<'a, B: Backend> Epoch<'a, B> {
                 }
                 let desc = self.loader.options.preprocess.tensor(&layout, samples);
                 let pool = Arc::clone(&self.loader.outputs);
-                Some(Ok(Batch::new(output, pool, desc, delivered.number, self.epoch).with_padding(delivered.padding)))
+                Some(Ok(
+                    Batch::new(output, pool, desc, delivered.number, self.epoch, now).with_padding(delivered.padding)
+                ))
             }
             (Ok(_), None) => {
                 let reason = "a batch was delivered without its tensor".to_owned();

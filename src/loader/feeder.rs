@@ -307,7 +307,7 @@ impl<B: Backend> Feeder<B> {
                 self.fed += frames.len() as u64;
                 let desc = self.preprocess.tensor(&self.layout, frames.len());
                 let output = Output { tensor: submitted.tensor, indices, labels };
-                Ok(Batch::new(output, Arc::clone(&self.outputs), desc, submitted.id, 0))
+                Ok(Batch::new(output, Arc::clone(&self.outputs), desc, submitted.id, 0, Instant::now()))
             }
             Err(rejected) => {
                 self.outputs.put(Output { tensor: rejected.tensor, indices, labels });

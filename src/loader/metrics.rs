@@ -19,29 +19,45 @@ pub(super) enum Cause {
     Idle,
 }
 
-/// Collects [`LoaderStats`]. Each lock is taken a few times a batch and is seldom contended.
+/// Collects [`LoaderStats`].
+///
+/// The pump's counters are written by the pump alone, and a reset only notes what they were: so they need no lock. What does is
+/// locked once a batch, and seldom contended.
 #[derive(Debug)]
 pub(super) struct Metrics {
-    pump: Mutex<PumpSide>,
+    /// Nanoseconds.
+    pump: [AtomicU64; Of::COUNT],
+    device: Mutex<DeviceSide>,
     user: Mutex<UserSide>,
     /// Nanoseconds that batches were held; they may outlive the loader.
     held: Arc<AtomicU64>,
 }
 
+/// The pump's counters.
+#[derive(Clone, Copy)]
+enum Of {
+    Source,
+    Fill,
+    Filled,
+    Begin,
+    SlotWait,
+    Submit,
+    Gpu,
+    /// As many as there are causes.
+    Waits,
+}
+
+impl Of {
+    const COUNT: usize = Self::Waits as usize + 5;
+}
+
 #[derive(Debug)]
-struct PumpSide {
-    source: Duration,
-    fill: Duration,
-    filled: Duration,
-    begin: Duration,
-    slot_wait: Duration,
-    submit: Duration,
-    gpu: Duration,
-    waits: [Duration; 5],
-    /// Of all batches, and of those before the reset.
-    gpu_times: Option<GpuTimes>,
-    gpu_before: GpuTimes,
+struct DeviceSide {
     latency: Histogram<u64>,
+    gpu: Option<GpuTimes>,
+    /// What was counted before the reset.
+    gpu_before: GpuTimes,
+    pump_before: [u64; Of::COUNT],
 }
 
 #[derive(Debug)]
@@ -77,7 +93,18 @@ pub(super) struct Passage {
 
 impl Metrics {
     pub(super) fn new() -> Self {
-        Self { pump: Mutex::new(PumpSide::new()), user: Mutex::new(UserSide::new()), held: Arc::default() }
+        let device = DeviceSide {
+            latency: histogram(),
+            gpu: None,
+            gpu_before: GpuTimes::default(),
+            pump_before: [0; Of::COUNT],
+        };
+        Self {
+            pump: std::array::from_fn(|_| AtomicU64::new(0)),
+            device: Mutex::new(device),
+            user: Mutex::new(UserSide::new()),
+            held: Arc::default(),
+        }
     }
 
     /// Where the time that batches are held is counted.
@@ -85,36 +112,38 @@ impl Metrics {
         Arc::clone(&self.held)
     }
 
+    /// Only the pump adds, so that nothing is lost between reading and writing.
+    fn add(&self, counter: usize, time: Duration) {
+        let counter = &self.pump[counter];
+        counter.store(counter.load(Ordering::Relaxed).wrapping_add(nanoseconds(time)), Ordering::Relaxed);
+    }
+
     pub(super) fn begun(&self, time: Duration, slot_wait: Option<Duration>) {
-        let mut pump = lock(&self.pump);
-        pump.begin += time;
-        pump.slot_wait += slot_wait.unwrap_or_default();
+        self.add(Of::Begin as usize, time);
+        self.add(Of::SlotWait as usize, slot_wait.unwrap_or_default());
     }
 
     pub(super) fn submitted(&self, source: Duration, passage: &Passage) {
-        let mut pump = lock(&self.pump);
-        pump.source += source;
-        pump.fill += passage.ended - passage.handed_out;
-        pump.filled += passage.sent - passage.ended;
-        pump.submit += passage.submitted - passage.sent;
+        self.add(Of::Source as usize, source);
+        self.add(Of::Fill as usize, passage.ended - passage.handed_out);
+        self.add(Of::Filled as usize, passage.sent - passage.ended);
+        self.add(Of::Submit as usize, passage.submitted - passage.sent);
     }
 
     pub(super) fn finished(&self, passage: &Passage, now: Instant) {
-        let mut pump = lock(&self.pump);
-        pump.gpu += now - passage.submitted;
-        pump.latency.saturating_record(nanoseconds(now - passage.begun));
+        self.add(Of::Gpu as usize, now - passage.submitted);
+        lock(&self.device).latency.saturating_record(nanoseconds(now - passage.begun));
     }
 
     pub(super) fn waited(&self, cause: Cause, time: Duration) {
-        lock(&self.pump).waits[cause as usize] += time;
+        self.add(Of::Waits as usize + cause as usize, time);
     }
 
     /// What the device's clock has measured of all batches of its lane.
     pub(super) fn gpu(&self, times: Option<GpuTimes>) {
-        lock(&self.pump).gpu_times = times;
+        lock(&self.device).gpu = times;
     }
 
-    /// `now` is when the user got the batch.
     pub(super) fn delivered(&self, samples: usize, bytes: usize, wait: Duration, queued: Duration, at_once: bool) {
         let mut user = lock(&self.user);
         user.batches += 1;
@@ -148,16 +177,25 @@ impl Metrics {
     }
 
     pub(super) fn reset(&self) {
-        let (mut pump, mut user) = (lock(&self.pump), lock(&self.user));
-        let (times, under_way) = (pump.gpu_times, user.under_way.map(|(_, epoch)| (Instant::now(), epoch)));
-        *pump = PumpSide { gpu_times: times, gpu_before: times.unwrap_or_default(), ..PumpSide::new() };
+        let (mut device, mut user) = (lock(&self.device), lock(&self.user));
+        let under_way = user.under_way.map(|(_, epoch)| (Instant::now(), epoch));
         *user = UserSide { under_way, ..UserSide::new() };
+        device.latency.reset();
+        device.gpu_before = device.gpu.unwrap_or_default();
+        device.pump_before = self.counters();
         self.held.store(0, Ordering::Relaxed);
     }
 
+    fn counters(&self) -> [u64; Of::COUNT] {
+        self.pump.each_ref().map(|counter| counter.load(Ordering::Relaxed))
+    }
+
     pub(super) fn snapshot(&self) -> LoaderStats {
-        let (pump, user) = (lock(&self.pump), lock(&self.user));
+        let (device, user) = (lock(&self.device), lock(&self.user));
         let active = user.active + user.under_way.map(|(since, _)| since.elapsed()).unwrap_or_default();
+        let (now, before) = (self.counters(), device.pump_before);
+        let since = |counter: usize| Duration::from_nanos(now[counter].wrapping_sub(before[counter])).as_secs_f64();
+        let waits = |cause: Cause| since(Of::Waits as usize + cause as usize);
         LoaderStats {
             batches: user.batches,
             samples: user.samples,
@@ -166,56 +204,35 @@ impl Metrics {
             skipped: 0,
             substituted: 0,
             active_s: active.as_secs_f64(),
-            source_s: pump.source.as_secs_f64(),
-            fill_s: pump.fill.as_secs_f64(),
-            filled_s: pump.filled.as_secs_f64(),
-            begin_s: pump.begin.as_secs_f64(),
-            slot_wait_s: pump.slot_wait.as_secs_f64(),
-            submit_s: pump.submit.as_secs_f64(),
-            gpu_s: pump.gpu.as_secs_f64(),
+            source_s: since(Of::Source as usize),
+            fill_s: since(Of::Fill as usize),
+            filled_s: since(Of::Filled as usize),
+            begin_s: since(Of::Begin as usize),
+            slot_wait_s: since(Of::SlotWait as usize),
+            submit_s: since(Of::Submit as usize),
+            gpu_s: since(Of::Gpu as usize),
             delivered_s: user.delivered.as_secs_f64(),
             held_s: Duration::from_nanos(self.held.load(Ordering::Relaxed)).as_secs_f64(),
             next_s: user.next.as_secs_f64(),
-            waits: pump.waits(),
-            gpu: pump.gpu(),
-            latency: percentiles(&pump.latency),
+            waits: PumpWaits {
+                source_s: waits(Cause::Source),
+                device_s: waits(Cause::Device),
+                either_s: waits(Cause::Either),
+                consumer_s: waits(Cause::Consumer),
+                idle_s: waits(Cause::Idle),
+            },
+            gpu: device.gpu(),
+            latency: percentiles(&device.latency),
             wait: percentiles(&user.wait),
             ready_at_once: user.ready_at_once,
         }
     }
 }
 
-impl PumpSide {
-    fn new() -> Self {
-        Self {
-            source: Duration::ZERO,
-            fill: Duration::ZERO,
-            filled: Duration::ZERO,
-            begin: Duration::ZERO,
-            slot_wait: Duration::ZERO,
-            submit: Duration::ZERO,
-            gpu: Duration::ZERO,
-            waits: [Duration::ZERO; 5],
-            gpu_times: None,
-            gpu_before: GpuTimes::default(),
-            latency: histogram(),
-        }
-    }
-
-    fn waits(&self) -> PumpWaits {
-        let of = |cause: Cause| self.waits[cause as usize].as_secs_f64();
-        PumpWaits {
-            source_s: of(Cause::Source),
-            device_s: of(Cause::Device),
-            either_s: of(Cause::Either),
-            consumer_s: of(Cause::Consumer),
-            idle_s: of(Cause::Idle),
-        }
-    }
-
+impl DeviceSide {
     /// The device's times since the reset.
     fn gpu(&self) -> Option<GpuTimes> {
-        let (now, before) = (self.gpu_times?, self.gpu_before);
+        let (now, before) = (self.gpu?, self.gpu_before);
         Some(GpuTimes {
             copy_s: (now.copy_s - before.copy_s).max(0.0),
             kernel_s: (now.kernel_s - before.kernel_s).max(0.0),

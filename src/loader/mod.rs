@@ -159,7 +159,7 @@ impl<B: Backend> Loader<B> {
             policy: options.bad_samples,
             substitutes: Substitutes::new(source.len(), &options),
             activity: Arc::clone(&activity),
-            recorder: recorder.clone(),
+            recorder: recorder.as_ref().map(Recorder::fork),
         };
         threads.start_workers((0..workers).map(worker), &job_queue, &pump)?;
         let (canceller, watched) = (Canceller::new(deliver.downgrade()), deliver.downgrade());
@@ -174,7 +174,12 @@ impl<B: Backend> Loader<B> {
             metrics: Arc::clone(&metrics),
             activity: Arc::clone(&activity),
             toll: Toll::new(Arc::clone(&ledger), options.bad_samples),
-            observer: Observer::new(recorder.clone(), spec.timing, options.slots + options.outputs),
+            clock: None,
+            observer: Observer::new(
+                recorder.as_ref().map(Recorder::fork),
+                spec.timing,
+                options.slots + options.outputs,
+            ),
             direct: offsets.map(|offsets| Direct { source: Arc::clone(&source), depth: options.slots, offsets }),
             progress,
         };

@@ -4,10 +4,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::check::Checker;
+use super::gpu::GpuRates;
 use super::process_cpu;
 use super::report::Round;
 use super::verify::{VerifyError, check_timed};
 use crate::backend::Backend;
+use crate::layout::BatchLayout;
 use crate::loader::{Batch, Loader, LoaderOptions, LoaderStats};
 use crate::preprocess::Preprocess;
 use crate::source::Source;
@@ -70,6 +72,21 @@ impl<B: Backend> Contestant<B> {
         }
         let staging_s = pass.stats.staging_s();
         Ok((!stop() && staging_s > 0.0).then(|| pass.stats.bytes as f64 / 1e9 / staging_s))
+    }
+
+    /// What the device's own clock says of a pass that is not timed otherwise: `None` without such a clock.
+    pub(super) fn gpu(&self, slice: Duration, stop: &dyn Fn() -> bool) -> Result<Option<GpuRates>, VerifyError> {
+        let options = LoaderOptions { timing: true, ..self.options.clone() };
+        let mut loader = None;
+        let (pass, last) = pass(open(&mut loader, &self.backend, &self.source, &options)?, self.epoch, slice, stop)?;
+        drop(last);
+        let layout = BatchLayout::new(self.source.layout(), options.batch_size)?;
+        let (samples, copied) = (options.batch_size, layout.payload(options.batch_size));
+        let moved = match &options.preprocess {
+            Preprocess::Raw => None,
+            preprocess => Some((copied + preprocess.tensor(&layout, samples).byte_len()) as u64),
+        };
+        Ok(pass.stats.gpu.and_then(|times| GpuRates::of(times, copied as u64, moved)))
     }
 }
 

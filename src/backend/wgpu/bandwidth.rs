@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use super::device::WgpuBackend;
+use super::tensor::read_back;
 use crate::error::DeviceError;
 
 const SHADER: &str = include_str!("../../../shaders/copy.wgsl");
@@ -23,8 +24,15 @@ const MOST_GROUPS: u32 = 65_535;
 struct Copying<'a> {
     backend: &'a WgpuBackend,
     pipeline: wgpu::ComputePipeline,
-    groups: Vec<wgpu::BindGroup>,
+    pairs: Vec<Pair>,
     bytes: u64,
+}
+
+/// Where from, where to.
+struct Pair {
+    source: wgpu::Buffer,
+    copied: wgpu::Buffer,
+    group: wgpu::BindGroup,
 }
 
 /// Bytes that a copying kernel reads and writes a second; `None` where the device binds no buffer that could be measured with.
@@ -40,7 +48,8 @@ pub(super) fn kernel_ceiling(backend: &WgpuBackend, at_least: Duration) -> Resul
         return Ok(None);
     }
     let copying = Copying::new(backend, bytes)?;
-    // The first one pays for what is done lazily, and tells how many make a round.
+    copying.verify()?;
+    // How many make a round. What is done lazily was paid for.
     let first = Instant::now();
     copying.round(PAIRS)?;
     let one = first.elapsed().div_f64(PAIRS as f64);
@@ -71,8 +80,20 @@ impl<'a> Copying<'a> {
                 cache: None,
             })
         })?;
-        let groups = (0..PAIRS).map(|_| pair(backend, &pipeline, bytes)).collect::<Result<_, _>>()?;
-        Ok(Self { backend, pipeline, groups, bytes })
+        let pairs = (0..PAIRS).map(|_| pair(backend, &pipeline, bytes)).collect::<Result<_, _>>()?;
+        Ok(Self { backend, pipeline, pairs, bytes })
+    }
+
+    /// Whether the last bytes arrive: a kernel that does not copy is fast.
+    fn verify(&self) -> Result<(), DeviceError> {
+        let bytes = [0xA7; GROUP_BYTES as usize];
+        let (Pair { source, copied, .. }, at) = (&self.pairs[0], self.bytes - GROUP_BYTES);
+        self.backend.scope(|| self.backend.queue().write_buffer(source, at, &bytes))?;
+        self.round(PAIRS)?;
+        if read_back(self.backend, copied, at, bytes.len())? == bytes {
+            return Ok(());
+        }
+        Err(DeviceError::Refused { message: "its copying kernel does not copy".to_owned() })
     }
 
     /// Copies so many times and waits.
@@ -85,8 +106,8 @@ impl<'a> Copying<'a> {
             pass.set_pipeline(&self.pipeline);
             let groups = u32::try_from(self.bytes / GROUP_BYTES).unwrap_or(u32::MAX);
             let rows = groups.div_ceil(MOST_GROUPS);
-            for group in self.groups.iter().cycle().take(turns) {
-                pass.set_bind_group(0, group, &[]);
+            for pair in self.pairs.iter().cycle().take(turns) {
+                pass.set_bind_group(0, &pair.group, &[]);
                 pass.dispatch_workgroups(groups.div_ceil(rows), rows, 1);
             }
             drop(pass);
@@ -97,21 +118,22 @@ impl<'a> Copying<'a> {
     }
 }
 
-fn pair(backend: &WgpuBackend, pipeline: &wgpu::ComputePipeline, size: u64) -> Result<wgpu::BindGroup, DeviceError> {
+fn pair(backend: &WgpuBackend, pipeline: &wgpu::ComputePipeline, size: u64) -> Result<Pair, DeviceError> {
     let device = backend.device();
     let desc = wgpu::BufferDescriptor {
         label: Some("gpufeed ceiling"),
         size,
-        usage: wgpu::BufferUsages::STORAGE,
+        usage: wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_SRC | wgpu::BufferUsages::COPY_DST,
         mapped_at_creation: false,
     };
     let buffer = || backend.allocate("a buffer to measure kernels with", size, || device.create_buffer(&desc));
     let (source, copied) = (buffer()?, buffer()?);
-    backend.scope(|| {
+    let group = backend.scope(|| {
         let entry =
             |binding, buffer| wgpu::BindGroupEntry { binding, resource: wgpu::Buffer::as_entire_binding(buffer) };
         let entries = [entry(0, &source), entry(1, &copied)];
         let layout = &pipeline.get_bind_group_layout(0);
         device.create_bind_group(&wgpu::BindGroupDescriptor { label: Some("gpufeed copy"), layout, entries: &entries })
-    })
+    })?;
+    Ok(Pair { source, copied, group })
 }

@@ -42,7 +42,7 @@ impl<L: Lane> Pump<L> {
         };
         let sampler = &epoch.sampler;
         let Some(direct) = &mut self.direct else { return false };
-        let start = Instant::now();
+        let start = self.clock.unwrap_or_else(Instant::now);
         if self.lane.in_flight() >= direct.depth {
             self.progress.starved_since.get_or_insert(start);
             return false;
@@ -57,13 +57,13 @@ impl<L: Lane> Pump<L> {
         }
         direct.locate(sampler.batch(number), &mut output);
         let padding = sampler.padding(number);
-        let located = Instant::now();
+        let located = *self.clock.insert(Instant::now());
         self.metrics.begun(located - start, waited);
         let Output { tensor, indices, labels } = output;
         let samples = indices.len();
         match self.lane.submit(Feed::Direct(&direct.offsets), samples, tensor) {
             Ok(submitted) => {
-                let (epoch, at) = (sampler.epoch(), Instant::now());
+                let (epoch, at) = (sampler.epoch(), *self.clock.insert(Instant::now()));
                 let [handed_out, ended, sent] = [located; 3];
                 let passage =
                     Passage { epoch, number, slot: None, begun: start, handed_out, ended, sent, submitted: at };

@@ -23,7 +23,7 @@ impl<L: Lane> Pump<L> {
         let (Some(number), Some(_), None) = (progress.window.to_begin(), &progress.epoch, &progress.lost) else {
             return false;
         };
-        let start = Instant::now();
+        let start = self.clock.unwrap_or_else(Instant::now);
         let fill = match self.lane.begin() {
             Ok(Some(fill)) => fill,
             Ok(None) => {
@@ -39,12 +39,14 @@ impl<L: Lane> Pump<L> {
                 return true;
             }
         };
-        let begun = Instant::now();
+        let begun = *self.clock.insert(Instant::now());
         let waited = progress.starved_since.take().map(|since| start - since);
         self.metrics.begun(begun - start, waited);
         self.activity.moved();
         self.observer.flush();
         self.fill_first(fill, start, begun, number);
+        // Cutting and handing out took a while.
+        self.clock = None;
         true
     }
 
@@ -64,7 +66,7 @@ impl<L: Lane> Pump<L> {
         self.activity.moved();
         let assembly = &self.progress.assemblies[slot];
         let again = !assembly.is_cancelled() && assembly.drop_skipped() && assembly.samples() > 0;
-        self.progress.slot_ended(slot);
+        self.progress.slot_ended(slot, self.now());
         if again {
             self.fill_again(slot);
         }
@@ -91,7 +93,7 @@ impl<L: Lane> Pump<L> {
             lost_worker |= self.jobs.send(job).is_err();
         }
         if lost_worker {
-            self.progress.slot_ended(slot);
+            self.progress.slot_ended(slot, Instant::now());
         }
     }
 }

@@ -97,6 +97,8 @@ pub(super) struct Pump<L: Lane> {
     pub(super) activity: Arc<Activity>,
     pub(super) toll: Toll,
     pub(super) observer: Observer,
+    /// The time, while nothing takes any.
+    pub(super) clock: Option<Instant>,
     /// Set where the device reads the source's memory by itself; then there are no fills.
     pub(super) direct: Option<Direct>,
 }
@@ -130,6 +132,9 @@ impl<L: Lane> Pump<L> {
 
     /// Takes one message; the deadline if it is the last.
     fn handle(&mut self, message: ToPump) -> Option<Instant> {
+        if !matches!(message, ToPump::SlotEnded(_) | ToPump::Wake) {
+            self.clock = None;
+        }
         match message {
             ToPump::Start(epoch) => {
                 self.discard();
@@ -231,10 +236,15 @@ impl<L: Lane> Pump<L> {
     /// Notes what the device has finished.
     fn reap(&mut self, wait: Wait) {
         let result = self.lane.reap(wait, &mut self.progress.finished);
-        let now = Instant::now();
+        self.clock = None;
+        if !self.progress.finished.is_empty() {
+            self.look();
+        }
+        let now = self.clock;
         for id in self.progress.finished.drain(..) {
             self.activity.moved();
-            if let Some(at) = self.progress.in_flight.iter().position(|(submission, _)| *submission == id) {
+            let at = self.progress.in_flight.iter().position(|(submission, _)| *submission == id);
+            if let (Some(at), Some(now)) = (at, now) {
                 let (_, passage) = self.progress.in_flight.swap_remove(at);
                 self.metrics.finished(&passage, now);
                 self.observer.finished(id, &passage, now);

@@ -93,14 +93,26 @@ impl<L: Lane> Pump<L> {
     pub(super) fn wait(&mut self) -> Result<Option<ToPump>, flume::RecvError> {
         let Some(cause) = self.waits_for() else {
             self.observer.flush();
+            self.clock = None;
             return self.block();
         };
-        let start = Instant::now();
+        let start = self.now();
         let message = self.block();
         let end = Instant::now();
+        self.clock = Some(end);
         self.metrics.waited(cause, end - start);
         self.observer.waited(cause, start, end);
         message
+    }
+
+    /// The time, as it was told last if nothing was done since that takes any: a look at the clock costs as much as what is timed.
+    pub(super) fn now(&self) -> Instant {
+        self.clock.unwrap_or_else(Instant::now)
+    }
+
+    /// The time, to be told again.
+    pub(super) fn look(&mut self) -> Instant {
+        *self.clock.insert(Instant::now())
     }
 
     /// What has to happen before anything can be done; `None` between epochs.

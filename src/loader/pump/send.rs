@@ -1,7 +1,6 @@
 //! From a filled slot to a delivered batch.
 
 use std::sync::Arc;
-use std::time::Instant;
 
 use super::super::assembly::Assembly;
 use super::super::metrics::Passage;
@@ -30,7 +29,7 @@ impl<L: Lane> Pump<L> {
             }
             Begun::Filling { fill, at, handed_out, ended } => {
                 let epoch = self.progress.epoch.as_ref().map_or(0, |epoch| epoch.sampler.epoch());
-                let (slot, ended, sent) = (Some(fill.slot()), ended.unwrap_or(handed_out), Instant::now());
+                let (slot, ended, sent) = (Some(fill.slot()), ended.unwrap_or(handed_out), self.now());
                 let passage = Passage { epoch, number, slot, begun: at, handed_out, ended, sent, submitted: sent };
                 self.finish_fill(fill, passage, output);
             }
@@ -61,7 +60,7 @@ impl<L: Lane> Pump<L> {
                 let Output { tensor, indices, labels } = output;
                 match self.lane.submit(Feed::Staged(filled), samples, tensor) {
                     Ok(submitted) => {
-                        let passage = Passage { submitted: Instant::now(), ..passage };
+                        let passage = Passage { submitted: self.look(), ..passage };
                         self.note_submitted(submitted.id, assembly.read_time(), passage);
                         let output = Output { tensor: submitted.tensor, indices, labels };
                         self.deliver(output, Ok(Delivered { number, samples, padding, at: passage.submitted }));

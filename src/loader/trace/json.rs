@@ -2,27 +2,29 @@
 
 use std::fmt::Display;
 use std::io::{self, BufWriter, Write};
+use std::sync::atomic::Ordering;
 
-use super::{Event, State, Trace, Track, What};
+use super::{Event, Shared, Trace, Track, What, lock};
 use crate::loader::metrics::Cause;
 
 impl Trace {
-    /// Writes the events as JSON. What is recorded meanwhile waits.
+    /// Writes the events as JSON: those there are now.
     ///
     /// # Errors
     /// The writer's.
     pub fn write(&self, out: impl Write) -> io::Result<()> {
         let mut out = BufWriter::new(out);
-        let state = self.lock();
+        let shared = lock(&self.shared);
         write!(
             out,
             "{{\"displayTimeUnit\":\"ns\",\"otherData\":{{\"dropped_events\":{},\"capacity\":{}}},\"traceEvents\":[",
-            state.dropped, self.most
+            self.dropped(),
+            self.most
         )?;
-        let events = in_order(&state);
+        let events = in_order(&shared);
         let mut first = true;
         let mut track = None;
-        for (loader, traced) in state.loaders.iter().enumerate() {
+        for (loader, traced) in shared.loaders.iter().enumerate() {
             name(&mut out, &mut first, "process_name", loader, 0, &traced.name)?;
         }
         for event in &events {
@@ -40,11 +42,15 @@ impl Trace {
 
 /// By track and start, on the trace's clock. On the track of a slot what is in flight ends, at the latest, where the slot is filled
 /// again: some are free before the CPU sees that their batch has ended.
-fn in_order(state: &State) -> Vec<Event> {
-    let mut events = state.events.clone();
+fn in_order(shared: &Shared) -> Vec<Event> {
+    let mut events = Vec::new();
+    for buffer in &shared.buffers {
+        let buffer = lock(buffer);
+        buffer.full.iter().chain([&buffer.open]).for_each(|chunk| events.extend_from_slice(chunk));
+    }
     for event in &mut events {
-        if matches!(event.what, What::Copy | What::Kernel) {
-            let behind = state.loaders.get(event.loader as usize).and_then(|traced| traced.behind).unwrap_or(0);
+        if let (What::Copy | What::Kernel, Some(traced)) = (event.what, shared.loaders.get(event.loader as usize)) {
+            let behind = traced.behind.load(Ordering::Relaxed);
             event.start = event.start.saturating_add_signed(behind);
             event.end = event.end.saturating_add_signed(behind);
         }

@@ -7,6 +7,7 @@
 mod json;
 
 use std::ops::Range;
+use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Instant;
 
@@ -34,22 +35,35 @@ use crate::backend::GpuSpan;
 pub struct Trace {
     zero: Instant,
     most: usize,
-    state: Mutex<State>,
+    /// Events that there is still room for.
+    left: AtomicUsize,
+    dropped: AtomicU64,
+    shared: Mutex<Shared>,
 }
 
-#[derive(Debug)]
-struct State {
-    events: Vec<Event>,
-    dropped: u64,
-    loaders: Vec<Traced>,
+#[derive(Debug, Default)]
+struct Shared {
+    /// One a thread that records: none waits for another.
+    buffers: Vec<Arc<Mutex<Buffer>>>,
+    loaders: Vec<Arc<Traced>>,
 }
+
+/// One thread's events. Full chunks stay where they are.
+#[derive(Debug, Default)]
+struct Buffer {
+    full: Vec<Vec<Event>>,
+    open: Vec<Event>,
+}
+
+/// Events of a chunk, for which a buffer asks at once.
+const CHUNK: usize = 512;
 
 /// One loader.
 #[derive(Debug)]
 struct Traced {
     name: String,
-    /// What the device's clock is behind the trace's, in nanoseconds, at most.
-    behind: Option<i64>,
+    /// What the device's clock is behind the trace's, in nanoseconds, at most; [`i64::MAX`] if it never told.
+    behind: AtomicI64,
 }
 
 /// Something that took a while.
@@ -92,25 +106,30 @@ enum What {
 }
 
 impl Default for Trace {
-    /// A million events: some hundred thousand batches, in 80 MB once they are there.
+    /// A million events: some hundred thousand batches, in 60 MB once they are there.
     fn default() -> Self {
         Self::with_capacity(1 << 20)
     }
 }
 
 impl Trace {
-    /// A trace with room for so many events. A batch takes six to eight, and one for each worker that has a part in it. What does
+    /// A trace with room for so many events. A batch takes six to nine, and one for each worker that has a part in it. What does
     /// not fit is dropped and counted.
     #[must_use]
     pub fn with_capacity(events: usize) -> Self {
-        let state = State { events: Vec::with_capacity(events), dropped: 0, loaders: Vec::new() };
-        Self { zero: Instant::now(), most: events, state: Mutex::new(state) }
+        Self {
+            zero: Instant::now(),
+            most: events,
+            left: AtomicUsize::new(events),
+            dropped: AtomicU64::new(0),
+            shared: Mutex::default(),
+        }
     }
 
     /// The number of events it holds.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.lock().events.len()
+        lock(&self.shared).buffers.iter().map(|buffer| lock(buffer).len()).sum()
     }
 
     /// Whether it holds none.
@@ -122,43 +141,78 @@ impl Trace {
     /// The number of events that found no room.
     #[must_use]
     pub fn dropped(&self) -> u64 {
-        self.lock().dropped
+        self.dropped.load(Ordering::Relaxed)
     }
 
     /// Adds a loader, called by this name in the file.
     pub(super) fn join(self: &Arc<Self>, name: String) -> Recorder {
-        let mut state = self.lock();
-        state.loaders.push(Traced { name, behind: None });
-        let loader = u32::try_from(state.loaders.len() - 1).unwrap_or(u32::MAX);
-        Recorder { trace: Arc::clone(self), loader }
+        let traced = Arc::new(Traced { name, behind: AtomicI64::new(i64::MAX) });
+        let mut shared = lock(&self.shared);
+        shared.loaders.push(Arc::clone(&traced));
+        let loader = number(shared.loaders.len() - 1);
+        drop(shared);
+        Recorder { buffer: self.buffer(), trace: Arc::clone(self), traced, loader }
+    }
+
+    fn buffer(&self) -> Arc<Mutex<Buffer>> {
+        let buffer = Arc::<Mutex<Buffer>>::default();
+        lock(&self.shared).buffers.push(Arc::clone(&buffer));
+        buffer
+    }
+
+    /// Takes room for a chunk, or what is left of it.
+    fn take_room(&self) -> usize {
+        let take = |left: usize| Some(left - left.min(CHUNK));
+        self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).map_or(0, |left| left.min(CHUNK))
     }
 
     fn at(&self, time: Instant) -> u64 {
         nanoseconds(time.saturating_duration_since(self.zero))
     }
+}
 
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+impl Buffer {
+    fn len(&self) -> usize {
+        self.full.iter().map(Vec::len).sum::<usize>() + self.open.len()
+    }
+
+    fn push(&mut self, event: Event, trace: &Trace) {
+        if self.open.len() == self.open.capacity() {
+            let room = trace.take_room();
+            if room == 0 {
+                trace.dropped.fetch_add(1, Ordering::Relaxed);
+                return;
+            }
+            let full = std::mem::replace(&mut self.open, Vec::with_capacity(room));
+            self.full.push(full);
+        }
+        self.open.push(event);
     }
 }
 
-/// One loader's access to a trace.
-#[derive(Clone, Debug)]
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+/// One thread's access to a trace, for one loader.
+#[derive(Debug)]
 pub(super) struct Recorder {
     trace: Arc<Trace>,
+    buffer: Arc<Mutex<Buffer>>,
+    traced: Arc<Traced>,
     loader: u32,
 }
 
 impl Recorder {
+    /// Another thread's access.
+    pub(super) fn fork(&self) -> Self {
+        let (trace, traced) = (Arc::clone(&self.trace), Arc::clone(&self.traced));
+        Self { buffer: trace.buffer(), trace, traced, loader: self.loader }
+    }
+
     fn push<const N: usize>(&self, events: [Event; N]) {
-        let mut state = self.trace.lock();
-        for event in events {
-            if state.events.len() < self.trace.most {
-                state.events.push(event);
-            } else {
-                state.dropped += 1;
-            }
-        }
+        let mut buffer = lock(&self.buffer);
+        events.into_iter().for_each(|event| buffer.push(event, &self.trace));
     }
 
     fn event(&self, track: Track, what: What, time: Range<Instant>, batch: (u64, u64)) -> Event {
@@ -219,9 +273,7 @@ impl Recorder {
         let (copy, kernel) = (&span.copy, &span.kernel);
         let end = nanos(copy.end.max(kernel.end));
         let behind = self.trace.at(seen).cast_signed() - end.cast_signed();
-        if let Some(traced) = self.trace.lock().loaders.get_mut(self.loader as usize) {
-            traced.behind = Some(traced.behind.map_or(behind, |least| least.min(behind)));
-        }
+        self.traced.behind.fetch_min(behind, Ordering::Relaxed);
         let (copied, ran) = (event(Track::Copy, What::Copy, copy), event(Track::Kernel, What::Kernel, kernel));
         match (copied.start < copied.end, ran.start < ran.end) {
             (true, true) => self.push([copied, ran]),

@@ -2,11 +2,11 @@
 
 use comfy_table::CellAlignment;
 use gpufeed::loader::Percentiles;
-use gpufeed::measure::Summary;
 use gpufeed::measure::report::{
     Ceiling, Ceilings, Configuration, DeviceReport, DeviceStatus, Median, Report, Settings, Share, Staging, Status,
 };
 use gpufeed::measure::stats::MIN_ROUNDS;
+use gpufeed::measure::{GpuRates, Summary};
 use gpufeed::{AdapterInfo, Api};
 
 use crate::{devices, output, units};
@@ -60,6 +60,9 @@ pub fn device(device: &DeviceReport, debug_build: bool, images: bool) -> String 
     }
     parts.extend(device.configurations.iter().filter_map(|c| without_numbers(c, &swept)));
     parts.extend(device.ceilings.iter().filter(|_| !measured.is_empty()).map(|c| ceilings(c, &flags)));
+    if !measured.is_empty() {
+        parts.push(kernels(device.kernel_ceiling_gb_s, swept.gpu, &flags));
+    }
     parts.extend(status(&device.status));
     parts.join("\n")
 }
@@ -69,12 +72,20 @@ struct Swept {
     batch_size: bool,
     workers: bool,
     slots: bool,
+    /// Whether the device's own clock has told of any.
+    gpu: bool,
 }
 
 impl Swept {
     fn of(rows: &[Configuration]) -> Self {
         let differs = |of: fn(&Settings) -> usize| rows.iter().any(|row| of(&row.settings) != of(&rows[0].settings));
-        Self { batch_size: differs(|s| s.batch_size), workers: differs(|s| s.workers), slots: differs(|s| s.slots) }
+        let gpu = rows.iter().any(|row| row.gpu.is_some());
+        Self {
+            batch_size: differs(|s| s.batch_size),
+            workers: differs(|s| s.workers),
+            slots: differs(|s| s.slots),
+            gpu,
+        }
     }
 
     fn columns<T>(&self, batch_size: T, workers: T, slots: T) -> impl Iterator<Item = T> {
@@ -96,7 +107,9 @@ fn header<'a>(swept: &Swept, images: bool, flags: &str) -> Vec<&'a str> {
         "share of\nceiling",
     ];
     let flag = (!flags.is_empty()).then_some("");
-    std::iter::once("strategy").chain(swept.columns("batch", "workers", "slots")).chain(columns).chain(flag).collect()
+    let gpu = ["GPU copy\nGB/s", "kernel GB/s\n(of ceiling)"].into_iter().filter(|_| swept.gpu);
+    let sizes = swept.columns("batch", "workers", "slots");
+    std::iter::once("strategy").chain(sizes).chain(columns).chain(gpu).chain(flag).collect()
 }
 
 fn row(configuration: &Configuration, swept: &Swept, flags: &str) -> Option<Vec<String>> {
@@ -113,8 +126,9 @@ fn row(configuration: &Configuration, swept: &Swept, flags: &str) -> Option<Vec<
         share_of_ceiling.map_or_else(dash, |share| shared(&share)),
     ];
     let sizes = swept.columns(settings.batch_size, settings.workers, settings.slots).map(|size| size.to_string());
+    let gpu = gpu_rates(configuration.gpu).into_iter().filter(|_| swept.gpu);
     let flag = (!flags.is_empty()).then(|| flags.to_owned());
-    Some(std::iter::once(settings.strategy.to_string()).chain(sizes).chain(numbers).chain(flag).collect())
+    Some(std::iter::once(settings.strategy.to_string()).chain(sizes).chain(numbers).chain(gpu).chain(flag).collect())
 }
 
 /// A few rounds have none that says anything.
@@ -129,6 +143,13 @@ fn milliseconds(of: Percentiles) -> String {
 fn staged(staging: &Staging) -> String {
     let times = staging.of_memcpy.map(|times| format!(" ({times:.2}x)")).unwrap_or_default();
     format!("{}{times}", units::digits(staging.gb_s))
+}
+
+/// Copy and kernel, by the device's own clock.
+fn gpu_rates(gpu: Option<GpuRates>) -> [String; 2] {
+    let known = |rate: Option<f64>| rate.map_or_else(|| "-".to_owned(), units::digits);
+    let of = gpu.and_then(|gpu| gpu.kernel_of_ceiling).map(|of| format!(" ({})", percent(of))).unwrap_or_default();
+    [known(gpu.and_then(|gpu| gpu.copy_gb_s)), format!("{}{of}", known(gpu.and_then(|gpu| gpu.kernel_gb_s)))]
 }
 
 fn shared(share: &Share) -> String {
@@ -183,6 +204,17 @@ fn ceilings(of: &Ceilings, flags: &str) -> String {
         known(of.host_memcpy_gb_s),
         pageable.unwrap_or_default()
     )
+}
+
+/// The ceiling of kernels, and what the columns of copy and kernel are.
+fn kernels(ceiling: Option<f64>, timed: bool, flags: &str) -> String {
+    let flags = if flags.is_empty() { String::new() } else { format!(" ({flags})") };
+    let ceiling = ceiling.map_or_else(|| "not known".to_owned(), |rate| format!("{} GB/s", units::digits(rate)));
+    let clock = match timed {
+        true => "GPU copy and kernel by the device's own clock",
+        false => "without a device's clock to be believed, all is by the wall clock",
+    };
+    format!("  ceiling of kernels, by one that only copies, read and written: {ceiling}; {clock}{flags}")
 }
 
 fn status(status: &DeviceStatus) -> Option<String> {
