@@ -193,7 +193,7 @@ impl<B: Backend> Comparison<'_, B> {
             result => result?,
         };
         if round == 1 {
-            self.ask_the_device(place, contestant, timing.ceiling)?;
+            self.ask_the_device(place, contestant, timing.ceiling / 2)?;
         }
         let row = &mut self.report.configurations[place];
         row.rounds.push(timed);

@@ -2,11 +2,11 @@
 
 use comfy_table::CellAlignment;
 use gpufeed::loader::Percentiles;
+use gpufeed::measure::Summary;
 use gpufeed::measure::report::{
     Ceiling, Ceilings, Configuration, DeviceReport, DeviceStatus, Median, Report, Settings, Share, Staging, Status,
 };
 use gpufeed::measure::stats::MIN_ROUNDS;
-use gpufeed::measure::{GpuRates, Summary};
 use gpufeed::{AdapterInfo, Api};
 
 use crate::{devices, output, units};
@@ -61,7 +61,7 @@ pub fn device(device: &DeviceReport, debug_build: bool, images: bool) -> String 
     parts.extend(device.configurations.iter().filter_map(|c| without_numbers(c, &swept)));
     parts.extend(device.ceilings.iter().filter(|_| !measured.is_empty()).map(|c| ceilings(c, &flags)));
     if !measured.is_empty() {
-        parts.push(kernels(device.kernel_ceiling_gb_s, swept.gpu, &flags));
+        parts.push(by_the_devices_clock(device, &measured, &swept, &flags));
     }
     parts.extend(status(&device.status));
     parts.join("\n")
@@ -72,20 +72,12 @@ struct Swept {
     batch_size: bool,
     workers: bool,
     slots: bool,
-    /// Whether the device's own clock has told of any.
-    gpu: bool,
 }
 
 impl Swept {
     fn of(rows: &[Configuration]) -> Self {
         let differs = |of: fn(&Settings) -> usize| rows.iter().any(|row| of(&row.settings) != of(&rows[0].settings));
-        let gpu = rows.iter().any(|row| row.gpu.is_some());
-        Self {
-            batch_size: differs(|s| s.batch_size),
-            workers: differs(|s| s.workers),
-            slots: differs(|s| s.slots),
-            gpu,
-        }
+        Self { batch_size: differs(|s| s.batch_size), workers: differs(|s| s.workers), slots: differs(|s| s.slots) }
     }
 
     fn columns<T>(&self, batch_size: T, workers: T, slots: T) -> impl Iterator<Item = T> {
@@ -107,9 +99,7 @@ fn header<'a>(swept: &Swept, images: bool, flags: &str) -> Vec<&'a str> {
         "share of\nceiling",
     ];
     let flag = (!flags.is_empty()).then_some("");
-    let gpu = ["GPU copy\nGB/s", "kernel GB/s\n(of ceiling)"].into_iter().filter(|_| swept.gpu);
-    let sizes = swept.columns("batch", "workers", "slots");
-    std::iter::once("strategy").chain(sizes).chain(columns).chain(gpu).chain(flag).collect()
+    std::iter::once("strategy").chain(swept.columns("batch", "workers", "slots")).chain(columns).chain(flag).collect()
 }
 
 fn row(configuration: &Configuration, swept: &Swept, flags: &str) -> Option<Vec<String>> {
@@ -126,9 +116,8 @@ fn row(configuration: &Configuration, swept: &Swept, flags: &str) -> Option<Vec<
         share_of_ceiling.map_or_else(dash, |share| shared(&share)),
     ];
     let sizes = swept.columns(settings.batch_size, settings.workers, settings.slots).map(|size| size.to_string());
-    let gpu = gpu_rates(configuration.gpu).into_iter().filter(|_| swept.gpu);
     let flag = (!flags.is_empty()).then(|| flags.to_owned());
-    Some(std::iter::once(settings.strategy.to_string()).chain(sizes).chain(numbers).chain(gpu).chain(flag).collect())
+    Some(std::iter::once(settings.strategy.to_string()).chain(sizes).chain(numbers).chain(flag).collect())
 }
 
 /// A few rounds have none that says anything.
@@ -143,13 +132,6 @@ fn milliseconds(of: Percentiles) -> String {
 fn staged(staging: &Staging) -> String {
     let times = staging.of_memcpy.map(|times| format!(" ({times:.2}x)")).unwrap_or_default();
     format!("{}{times}", units::digits(staging.gb_s))
-}
-
-/// Copy and kernel, by the device's own clock.
-fn gpu_rates(gpu: Option<GpuRates>) -> [String; 2] {
-    let known = |rate: Option<f64>| rate.map_or_else(|| "-".to_owned(), units::digits);
-    let of = gpu.and_then(|gpu| gpu.kernel_of_ceiling).map(|of| format!(" ({})", percent(of))).unwrap_or_default();
-    [known(gpu.and_then(|gpu| gpu.copy_gb_s)), format!("{}{of}", known(gpu.and_then(|gpu| gpu.kernel_gb_s)))]
 }
 
 fn shared(share: &Share) -> String {
@@ -206,15 +188,33 @@ fn ceilings(of: &Ceilings, flags: &str) -> String {
     )
 }
 
-/// The ceiling of kernels, and what the columns of copy and kernel are.
-fn kernels(ceiling: Option<f64>, timed: bool, flags: &str) -> String {
-    let flags = if flags.is_empty() { String::new() } else { format!(" ({flags})") };
-    let ceiling = ceiling.map_or_else(|| "not known".to_owned(), |rate| format!("{} GB/s", units::digits(rate)));
-    let clock = match timed {
-        true => "GPU copy and kernel by the device's own clock",
-        false => "without a device's clock to be believed, all is by the wall clock",
+/// What the device's own clock says, configuration by configuration, and the ceiling of kernels.
+fn by_the_devices_clock(device: &DeviceReport, measured: &[&Configuration], swept: &Swept, flags: &str) -> String {
+    let known = |rate: Option<f64>| rate.map_or_else(|| "-".to_owned(), units::digits);
+    let row = |row: &&Configuration| {
+        let (gpu, settings) = (row.gpu?, &row.settings);
+        let sizes = swept.columns(settings.batch_size, settings.workers, settings.slots).map(|size| size.to_string());
+        let share = gpu.kernel_of_ceiling.map_or_else(|| "-".to_owned(), percent);
+        let rates = [known(gpu.copy_gb_s), known(gpu.kernel_gb_s), share];
+        let flag = (!flags.is_empty()).then(|| flags.to_owned());
+        Some(std::iter::once(settings.strategy.to_string()).chain(sizes).chain(rates).chain(flag).collect())
     };
-    format!("  ceiling of kernels, by one that only copies, read and written: {ceiling}; {clock}{flags}")
+    let rows: Vec<Vec<String>> = measured.iter().filter_map(row).collect();
+    let flagged = if flags.is_empty() { String::new() } else { format!(" ({flags})") };
+    if rows.is_empty() {
+        return "  GPU copies and kernels: not known, without a device's clock to be believed".to_owned();
+    }
+    let ceiling = device.kernel_ceiling_gb_s.map(|rate| {
+        format!(
+            "\n  ceiling of kernels, by one that only copies, read and written: {} GB/s{flagged}",
+            units::digits(rate)
+        )
+    });
+    let columns = ["copy GB/s", "kernel GB/s", "of its ceiling"];
+    let flag = (!flags.is_empty()).then_some("");
+    let sizes = swept.columns("batch", "workers", "slots");
+    let header: Vec<&str> = std::iter::once("by its own clock").chain(sizes).chain(columns).chain(flag).collect();
+    format!("{}{}", output::table(&header, CellAlignment::Right, rows), ceiling.unwrap_or_default())
 }
 
 fn status(status: &DeviceStatus) -> Option<String> {
@@ -230,6 +230,7 @@ fn status(status: &DeviceStatus) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use gpufeed::Strategy;
+    use gpufeed::measure::GpuRates;
 
     use super::*;
     use crate::compare::testing;
@@ -250,6 +251,24 @@ mod tests {
             !text.contains("batch  ") && text.contains("images/s"),
             "sizes that are the same have no column: {text}"
         );
+    }
+
+    #[test]
+    fn the_devices_own_clock_has_a_table_or_is_said_to_be_missing() {
+        let mut report = testing::device("vulkan:0", &[(Strategy::MappedRing, 8, 200.0)]);
+        assert!(device(&report, false, true).contains("GPU copies and kernels: not known"));
+        report.kernel_ceiling_gb_s = Some(4000.0);
+        let rates = GpuRates { batches: 3, copy_gb_s: None, kernel_gb_s: Some(3000.0), kernel_of_ceiling: None };
+        report.configurations[0].gpu = Some(rates);
+        report.summarise();
+        let text = device(&report, false, true);
+        let line = text.lines().find(|line| line.contains("3000")).expect("a line with the rate");
+        assert_eq!(
+            line.split_whitespace().collect::<Vec<_>>(),
+            ["mapped-ring", "-", "3000", "75%", "software"],
+            "{text}"
+        );
+        assert!(text.contains("read and written: 4000 GB/s (software)"), "{text}");
     }
 
     #[test]
