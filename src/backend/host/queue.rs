@@ -8,7 +8,7 @@ use super::faults::FaultState;
 use super::kernel::Kernel;
 use super::tensor::HostTensor;
 use crate::backend::times::SpanLog;
-use crate::backend::{GpuSpan, GpuTimes, LaneSpec, SubmissionId, Wait};
+use crate::backend::{GpuSpan, GpuTimes, SubmissionId, Wait};
 use crate::error::DeviceError;
 use crate::layout::BatchLayout;
 use crate::staging::HostMemory;
@@ -48,16 +48,22 @@ struct State {
 }
 
 impl Queue {
-    pub(super) fn new(kernel: Kernel, spec: &LaneSpec, faults: Arc<FaultState>) -> Self {
+    pub(super) fn new(kernel: Kernel, layout: BatchLayout, faults: Arc<FaultState>, slots: usize) -> Self {
         let zero = Instant::now();
         let state = State {
-            waiting: VecDeque::with_capacity(spec.slots),
-            finished: Vec::with_capacity(spec.slots),
+            waiting: VecDeque::with_capacity(slots),
+            finished: Vec::with_capacity(slots),
             busy_until: zero,
             idle_since: zero,
-            times: spec.timing.then(|| SpanLog::new(spec.slots + spec.outputs)),
+            times: None,
         };
-        Self { kernel, layout: spec.layout, faults, zero, state: Mutex::new(state) }
+        Self { kernel, layout, faults, zero, state: Mutex::new(state) }
+    }
+
+    /// The same, which measures; so many batches' times are kept.
+    pub(super) fn timed(self, batches: usize) -> Self {
+        self.lock().times = Some(SpanLog::new(batches));
+        self
     }
 
     /// Queues a submission, behind what slows the device down.
