@@ -44,7 +44,9 @@ fn load<B: Backend>(backend: &B, options: LoaderOptions) {
     let source = random_images(layout, BATCHES as usize * BATCH_SIZE - 1, 1).expect("images");
     let mut loader = Loader::new(backend, Arc::new(source), options).expect("the loader opens");
     for epoch in 0..2 {
-        assert_eq!(loader.epoch(epoch).map(|batch| batch.expect("a batch").len()).count() as u64, BATCHES);
+        let mut batches = 0;
+        loader.epoch(epoch).for_each(|batch| batches += u64::from(batch.expect("a batch").len() > 0));
+        assert_eq!(batches, BATCHES);
     }
     loader.wait_idle().expect("the device is there");
 }

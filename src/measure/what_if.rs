@@ -208,7 +208,7 @@ mod tests {
         }
     }
 
-    fn rates(faults: Faults, source: Arc<dyn Source>) -> impl Fn(Free) -> f64 {
+    fn rates(faults: Faults, source: &Arc<dyn Source>) -> impl Fn(Free) -> f64 + use<> {
         let options = LoaderOptions {
             batch_size: 1,
             workers: 1,
@@ -216,7 +216,7 @@ mod tests {
             ..LoaderOptions::default()
         };
         let backend = HostBackend::with_faults(faults);
-        let found = what_if(&backend, &source, &options, Duration::from_millis(300), &|| false);
+        let found = what_if(&backend, source, &options, Duration::from_millis(300), &|| false);
         assert!(found.iter().all(|run| run.error.is_none()), "{found:?}");
         assert_eq!(found.len(), 5);
         move |free| found.iter().find(|run| run.free == free).and_then(|run| run.samples_s).expect("measured")
@@ -224,7 +224,8 @@ mod tests {
 
     #[test]
     fn a_slow_source_is_free_when_it_is_replayed() {
-        let rate = rates(Faults::default(), Arc::new(Slow));
+        let source: Arc<dyn Source> = Arc::new(Slow);
+        let rate = rates(Faults::default(), &source);
         let (now, replayed, raw) = (rate(Free::Consumer), rate(Free::Source), rate(Free::Kernel));
         assert!(replayed > 2.0 * now && raw < 2.0 * now, "{now}, {replayed}, {raw}");
     }
@@ -232,8 +233,8 @@ mod tests {
     #[test]
     fn nothing_that_is_free_helps_a_slow_copy() {
         let image = SampleLayout::image(2, 2, 3).expect("a valid layout");
-        let source = crate::source::random_images(image, 30, 1).expect("images");
-        let rate = rates(Faults { copy: SLOW, ..Faults::default() }, Arc::new(source));
+        let source: Arc<dyn Source> = Arc::new(crate::source::random_images(image, 30, 1).expect("images"));
+        let rate = rates(Faults { copy: SLOW, ..Faults::default() }, &source);
         let (now, copied) = (rate(Free::Consumer), rate(Free::SourceAndKernel));
         assert!(copied < 2.0 * now, "{now}, {copied}");
     }

@@ -126,21 +126,21 @@ fn stats(waits: PumpWaits) -> LoaderStats {
     LoaderStats { batches: 100, bytes: 100 << 24, active_s: 1.0, waits, ..LoaderStats::default() }
 }
 
-fn verdict(stats: LoaderStats) -> Verdict {
-    Verdict::of(&stats, &LoaderOptions { workers: 2, ..LoaderOptions::default() }, Strategy::MappedRing)
+fn verdict(stats: &LoaderStats) -> Verdict {
+    Verdict::of(stats, &LoaderOptions { workers: 2, ..LoaderOptions::default() }, Strategy::MappedRing)
 }
 
 #[test]
 fn what_overlaps_is_told_by_whether_the_workers_are_busy() {
     let overlap = stats(PumpWaits { either_s: 0.9, device_s: 0.05, ..PumpWaits::default() });
-    assert_eq!(verdict(LoaderStats { source_s: 1.9, ..overlap }).bottleneck, Bottleneck::Source);
-    assert_eq!(verdict(LoaderStats { source_s: 0.6, ..overlap }).bottleneck, Bottleneck::Device);
+    assert_eq!(verdict(&LoaderStats { source_s: 1.9, ..overlap }).bottleneck, Bottleneck::Source);
+    assert_eq!(verdict(&LoaderStats { source_s: 0.6, ..overlap }).bottleneck, Bottleneck::Device);
 }
 
 #[test]
 fn a_thread_that_never_waits_is_the_bottleneck_itself() {
     let busy = LoaderStats { begin_s: 0.6, submit_s: 0.1, ..stats(PumpWaits::default()) };
-    let told = verdict(busy);
+    let told = verdict(&busy);
     assert_eq!((told.bottleneck, options_named(&told)), (Bottleneck::Submission, vec!["batch_size"]));
     let fresh = Verdict::of(&busy, &LoaderOptions::default(), Strategy::FreshMapped);
     assert_eq!(options_named(&fresh), ["strategy", "batch_size"]);
@@ -152,8 +152,8 @@ fn a_thread_that_never_waits_is_the_bottleneck_itself() {
 #[test]
 fn a_user_that_waits_while_it_is_waited_for_lacks_outputs() {
     let waits = PumpWaits { consumer_s: 0.6, device_s: 0.3, ..PumpWaits::default() };
-    assert_eq!(verdict(LoaderStats { next_s: 0.4, ..stats(waits) }).bottleneck, Bottleneck::Outputs);
-    assert_eq!(verdict(LoaderStats { next_s: 0.05, ..stats(waits) }).bottleneck, Bottleneck::Consumer);
+    assert_eq!(verdict(&LoaderStats { next_s: 0.4, ..stats(waits) }).bottleneck, Bottleneck::Outputs);
+    assert_eq!(verdict(&LoaderStats { next_s: 0.05, ..stats(waits) }).bottleneck, Bottleneck::Consumer);
 }
 
 #[test]

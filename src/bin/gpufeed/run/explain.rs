@@ -1,10 +1,11 @@
 //! What held a run back, in words, and how fast it would have been otherwise.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use gpufeed::LoaderOptions;
 use gpufeed::loader::{Advice, Verdict};
 use gpufeed::measure::WhatIf;
-use gpufeed::{AnyLoader, LoaderOptions};
 
 use super::open::Feed;
 use super::report::Report;
@@ -16,18 +17,18 @@ const EACH: Duration = Duration::from_millis(300);
 
 /// Measures what each device would reach if its stages were free, one device after the other. The loaders go: their memory is needed.
 pub fn explain(feeds: Vec<Feed>, reports: &mut [Report]) {
-    let parts: Vec<_> =
-        feeds.into_iter().map(|Feed { device, loader, .. }| (device, source_and_options(loader))).collect();
-    for ((device, (source, options)), report) in parts.into_iter().zip(reports) {
+    let part = |feed: &Feed| {
+        let loader = &feed.loader;
+        let options = LoaderOptions { strategy: Some(loader.strategy()), ..loader.options().clone() };
+        (feed.device.clone(), Arc::clone(loader.source()), options)
+    };
+    let parts: Vec<_> = feeds.iter().map(part).collect();
+    drop(feeds);
+    for ((device, source, options), report) in parts.into_iter().zip(reports) {
         if report.error.is_none() && !interrupt::requested() {
             report.what_if = Some(device.what_if(&source, &options, EACH, &interrupt::requested));
         }
     }
-}
-
-fn source_and_options(loader: AnyLoader) -> (std::sync::Arc<dyn gpufeed::Source>, LoaderOptions) {
-    let options = LoaderOptions { strategy: Some(loader.strategy()), ..loader.options().clone() };
-    (std::sync::Arc::clone(loader.source()), options)
 }
 
 /// The verdict as a paragraph, with the options as they are called here.
