@@ -18,7 +18,8 @@ use crate::backend::wgpu::adapters as wgpu_adapters;
 use crate::backend::{AdapterInfo, Api, Backend, Footprint, MemoryUse, Strategy, select};
 use crate::error::{DeviceError, LoadError, OpenError, Unsupported};
 use crate::loader::{
-    BadSampleReport, Batch, Canceller, Epoch, Loader, LoaderOptions, LoaderStats, ResumeError, ResumeToken,
+    BadSampleReport, Batch, Canceller, Epoch, Loader, LoaderOptions, LoaderStats, Monitor, ResumeError, ResumeToken,
+    Verdict,
 };
 use crate::measure::{AutoOptions, Tuned, tune};
 use crate::preprocess::{DType, Fingerprint, TensorDesc};
@@ -333,6 +334,18 @@ impl AnyLoader {
     #[must_use]
     pub fn stats(&self) -> LoaderStats {
         each!(Self, self, loader => loader.stats())
+    }
+
+    /// What reads its counters from elsewhere, as [`Loader::monitor`].
+    #[must_use]
+    pub fn monitor(&self) -> Monitor {
+        each!(Self, self, loader => loader.monitor())
+    }
+
+    /// What holds it back, as [`Loader::verdict`].
+    #[must_use]
+    pub fn verdict(&self) -> Verdict {
+        each!(Self, self, loader => loader.verdict())
     }
 
     /// Starts counting anew.

@@ -92,7 +92,7 @@ pub use error::{DeviceError, LayoutError, LoadError, OpenError, PumpState, Sourc
 pub use layout::{BatchLayout, ImageLayout, SampleLayout};
 pub use loader::{
     BadSamples, Batch, Canceller, Epoch, FeedError, Feeder, FeederOptions, LastBatch, Loader, LoaderOptions,
-    LoaderStats, ResumeError, ResumeToken, Share, ShareError, Subset, Tolerance,
+    LoaderStats, ResumeError, ResumeToken, Share, ShareError, Subset, Tolerance, Trace,
 };
 pub use measure::{AutoOptions, Tuned};
 pub use preprocess::{FloatType, Normalize, Preprocess, TensorDesc, TensorLayout};

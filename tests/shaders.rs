@@ -153,3 +153,8 @@ fn fingerprints_translate_to_every_language() {
         }
     }
 }
+
+#[test]
+fn the_copying_kernel_translates_to_every_language() {
+    translate(&parse(include_str!("../shaders/copy.wgsl")), "copy", &[]);
+}

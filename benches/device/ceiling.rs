@@ -1,41 +1,12 @@
-//! The device's memory bandwidth, as a kernel reaches it: copy commands inside a card are no ceiling for kernels.
-
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+//! What a copying kernel takes over the bytes that a lane's kernel moves.
 
 use gpufeed::backend::wgpu::WgpuBackend;
 use gpufeed::wgpu;
 
-const SHADER: &str = "
-@group(0) @binding(0) var<storage, read> source: array<vec4<u32>>;
-@group(0) @binding(1) var<storage, read_write> copied: array<vec4<u32>>;
-@compute @workgroup_size(256)
-fn copy(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
-        @builtin(local_invocation_index) local: u32) {
-    let index = (group.y * groups.x + group.x) * 256u + local;
-    if index < arrayLength(&copied) {
-        copied[index] = source[index];
-    }
-}";
+const SHADER: &str = include_str!("../../shaders/copy.wgsl");
 /// Larger together than any cache.
 const PAIRS: usize = 4;
 const ROUND: usize = 64;
-
-/// Bytes read and written a second.
-pub fn kernel_bandwidth(backend: &WgpuBackend, at_least: Duration) -> f64 {
-    let device = backend.device();
-    let bytes = device.limits().max_storage_buffer_binding_size.min(128 << 20) / 4096 * 4096;
-    let pipeline = copying_kernel(device);
-    let (groups, buffers): (Vec<_>, Vec<_>) = (0..PAIRS).map(|_| pair(device, &pipeline, bytes)).unzip();
-    verify(backend, &pipeline, &groups, &buffers[0]);
-    let (start, mut rounds) = (Instant::now(), 0);
-    while start.elapsed() < at_least {
-        round(backend, &pipeline, &groups, bytes);
-        rounds += 1;
-    }
-    (2 * bytes * ROUND as u64 * rounds) as f64 / start.elapsed().as_secs_f64()
-}
 
 /// Seconds in which one dispatch of the copying kernel reads and writes so many bytes together, by the device's clock and as a
 /// lane's kernels are timed: a part of it is the same for any number of bytes. `None` where the device cannot.
@@ -47,7 +18,7 @@ pub fn one_dispatch(backend: &WgpuBackend, moved: usize) -> Option<f64> {
         return None;
     }
     let pipeline = copying_kernel(device);
-    let groups: Vec<_> = (0..PAIRS).map(|_| pair(device, &pipeline, bytes).0).collect();
+    let groups: Vec<_> = (0..PAIRS).map(|_| pair(device, &pipeline, bytes)).collect();
     let count = 2 * ROUND as u32;
     let queries =
         device.create_query_set(&wgpu::QuerySetDescriptor { label: None, ty: wgpu::QueryType::Timestamp, count });
@@ -90,32 +61,18 @@ fn copying_kernel(device: &wgpu::Device) -> wgpu::ComputePipeline {
     })
 }
 
-fn pair(device: &wgpu::Device, pipeline: &wgpu::ComputePipeline, size: u64) -> (wgpu::BindGroup, [wgpu::Buffer; 2]) {
+fn pair(device: &wgpu::Device, pipeline: &wgpu::ComputePipeline, size: u64) -> wgpu::BindGroup {
     let usage = wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_DST | wgpu::BufferUsages::COPY_SRC;
     let desc = wgpu::BufferDescriptor { label: None, size, usage, mapped_at_creation: false };
     let [source, target] = [device.create_buffer(&desc), device.create_buffer(&desc)];
-    let group = device.create_bind_group(&wgpu::BindGroupDescriptor {
+    device.create_bind_group(&wgpu::BindGroupDescriptor {
         label: None,
         layout: &pipeline.get_bind_group_layout(0),
         entries: &[
             wgpu::BindGroupEntry { binding: 0, resource: source.as_entire_binding() },
             wgpu::BindGroupEntry { binding: 1, resource: target.as_entire_binding() },
         ],
-    });
-    (group, [source, target])
-}
-
-/// Whether the last bytes arrive.
-fn verify(
-    backend: &WgpuBackend,
-    pipeline: &wgpu::ComputePipeline,
-    groups: &[wgpu::BindGroup],
-    [source, target]: &[wgpu::Buffer; 2],
-) {
-    let (bytes, at) = ([7; 4096], source.size() - 4096);
-    backend.queue().write_buffer(source, at, &bytes);
-    round(backend, pipeline, groups, source.size());
-    assert_eq!(read(backend, &target.slice(at..)), bytes, "the copying kernel copies");
+    })
 }
 
 fn read(backend: &WgpuBackend, from: &wgpu::BufferSlice<'_>) -> Vec<u8> {
@@ -141,18 +98,5 @@ fn dispatch<'a>(
     for group in groups {
         pass.set_bind_group(0, group, &[]);
         pass.dispatch_workgroups(workgroups.div_ceil(rows), rows, 1);
-    }
-}
-
-fn round(backend: &WgpuBackend, pipeline: &wgpu::ComputePipeline, groups: &[wgpu::BindGroup], bytes: u64) {
-    let mut encoder = backend.device().create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
-    dispatch(&mut encoder, pipeline, groups.iter().cycle().take(ROUND), bytes);
-    let done = Arc::new(AtomicBool::new(false));
-    let flag = Arc::clone(&done);
-    encoder.on_submitted_work_done(move || flag.store(true, Ordering::Release));
-    backend.queue().submit([encoder.finish()]);
-    while !done.load(Ordering::Acquire) {
-        backend.device().poll(wgpu::PollType::Poll).expect("the device is there");
-        std::thread::sleep(Duration::from_micros(50));
     }
 }

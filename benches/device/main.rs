@@ -60,7 +60,7 @@ fn main() {
     let bench = Bench { backend, memory: Arc::new(memory), layout, at_least: Duration::from_secs_f64(seconds) };
     describe(&bench.backend);
     let link = bench.backend.copy_ceiling(256 << 20, bench.at_least).expect("the device copies");
-    let on_device = ceiling::kernel_bandwidth(&bench.backend, bench.at_least);
+    let on_device = bench.backend.kernel_ceiling(bench.at_least).expect("it copies").expect("it has kernels");
     println!(
         "host-to-device copy: {:.1} GB/s; copying kernel, read + write: {:.0} GB/s\n",
         link / 1e9,
@@ -74,7 +74,7 @@ fn main() {
     {
         for batch in BATCH_SIZES.into_iter().filter(|&batch| batch <= images) {
             // A card that had nothing to do runs slowly at first.
-            ceiling::kernel_bandwidth(&bench.backend, WARM_UP);
+            bench.backend.kernel_ceiling(WARM_UP).expect("the device computes");
             let copy = ceiling::one_dispatch(&bench.backend, moved(&bench, batch, &preprocess));
             let limits = Limits { link, on_device, copy };
             for (name, strategy, tuning) in lanes() {

@@ -6,7 +6,7 @@ use gpufeed::loader::Permutation;
 use gpufeed::staging::Finish;
 use gpufeed::{Backend, BatchLayout, LoaderOptions, Strategy};
 
-use crate::{Bench, SLOTS, WARM_UP, ceiling};
+use crate::{Bench, SLOTS, WARM_UP};
 
 /// Enough for a tensor not to be found in a cache of the last one.
 const OUTPUTS: usize = 6;
@@ -31,7 +31,7 @@ pub fn measure(
     };
     let mut lane = backend.open_lane(&spec).expect("it opened before");
     let mut free: Vec<_> = (0..OUTPUTS).map(|_| lane.output().expect("an output")).collect();
-    ceiling::kernel_bandwidth(backend, WARM_UP);
+    backend.kernel_ceiling(WARM_UP).expect("the device computes");
     for number in 0..BATCHES {
         while lane.in_flight() >= SLOTS {
             lane.reap(Wait::One, &mut Vec::new()).expect("the device is there");

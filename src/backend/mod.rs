@@ -54,7 +54,7 @@ pub use crate::strategy::{Strategy, UnknownStrategy};
 pub use footprint::{Footprint, MemoryUse};
 pub use info::{AdapterInfo, Api, DeviceType, StrategySupport};
 pub use memory::StableHostMemory;
-pub use times::GpuTimes;
+pub use times::{GpuSpan, GpuTimes};
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -109,6 +109,16 @@ pub trait Backend: Clone + Send + Sync + 'static {
     /// The device's error.
     fn pageable_ceiling(&self, bytes: usize, at_least: Duration) -> Result<Option<f64>, DeviceError> {
         let _ = (bytes, at_least);
+        Ok(None)
+    }
+
+    /// Measures how fast a kernel that only copies moves bytes within the device's memory, read and written, in bytes a second:
+    /// the ceiling of every kernel. `None` where the device runs no kernels.
+    ///
+    /// # Errors
+    /// The device's error.
+    fn kernel_ceiling(&self, at_least: Duration) -> Result<Option<f64>, DeviceError> {
+        let _ = at_least;
         Ok(None)
     }
 }
@@ -225,6 +235,12 @@ pub trait Lane: Send + 'static {
     /// believed. Strategies that leave the copy to their API have it measured with neither.
     fn gpu_times(&mut self) -> Option<GpuTimes> {
         None
+    }
+
+    /// Appends when the device worked on each submission whose times were read since the last call. A lane keeps those of as many
+    /// as can be in flight; it has none where [`gpu_times`](Self::gpu_times) has none.
+    fn gpu_spans(&mut self, spans: &mut Vec<GpuSpan>) {
+        let _ = spans;
     }
 }
 

@@ -12,6 +12,8 @@ use crate::error::{DeviceError, LoadError, SourceError};
 /// countdown of the slot's regions order the relaxed stores.
 #[derive(Debug)]
 pub(super) struct Assembly {
+    /// The epoch and the batch's number.
+    batch: [AtomicU64; 2],
     samples: AtomicU64,
     /// The last so many samples repeat others.
     padding: AtomicU64,
@@ -79,6 +81,7 @@ impl Assembly {
         indices.resize_with(samples, AtomicU64::default);
         labels.resize_with(samples, AtomicI64::default);
         Ok(Self {
+            batch: [AtomicU64::new(0), AtomicU64::new(0)],
             samples: AtomicU64::new(0),
             padding: AtomicU64::new(0),
             indices,
@@ -93,7 +96,14 @@ impl Assembly {
     }
 
     /// Prepares for the batch of these samples. No worker may be at work on it.
-    pub(super) fn start(&self, indices: impl ExactSizeIterator<Item = u64>, padding: usize) {
+    pub(super) fn start(
+        &self,
+        indices: impl ExactSizeIterator<Item = u64>,
+        padding: usize,
+        (epoch, batch): (u64, u64),
+    ) {
+        self.batch[0].store(epoch, Ordering::Relaxed);
+        self.batch[1].store(batch, Ordering::Relaxed);
         self.padding.store(padding as u64, Ordering::Relaxed);
         self.samples.store(indices.len() as u64, Ordering::Relaxed);
         self.indices.iter().zip(indices).for_each(|(slot, index)| slot.store(index, Ordering::Relaxed));
@@ -103,6 +113,11 @@ impl Assembly {
         *self.failure() = None;
         self.noted().clear();
         self.dropped.store(0, Ordering::Relaxed);
+    }
+
+    /// The epoch and the batch's number.
+    pub(super) fn batch(&self) -> (u64, u64) {
+        (self.batch[0].load(Ordering::Relaxed), self.batch[1].load(Ordering::Relaxed))
     }
 
     pub(super) fn samples(&self) -> usize {

@@ -26,6 +26,8 @@ pub struct Batch<B: Backend> {
     number: u64,
     epoch: u64,
     padding: usize,
+    /// When the user got it.
+    since: Instant,
 }
 
 impl<B: Backend> Batch<B> {
@@ -35,9 +37,10 @@ impl<B: Backend> Batch<B> {
         desc: TensorDesc,
         number: u64,
         epoch: u64,
+        since: Instant,
     ) -> Self {
         pool.lease();
-        Self { output: Some(output), pool, desc, number, epoch, padding: 0 }
+        Self { output: Some(output), pool, desc, number, epoch, padding: 0, since }
     }
 
     pub(super) fn with_padding(mut self, padding: usize) -> Self {
@@ -265,7 +268,7 @@ impl Batch<WgpuBackend> {
 impl<B: Backend> Drop for Batch<B> {
     fn drop(&mut self) {
         if let Some(output) = self.output.take() {
-            self.pool.end_lease(output);
+            self.pool.end_lease(output, self.since.elapsed());
         }
     }
 }

@@ -1,5 +1,6 @@
 //! One pass over the source.
 
+use std::mem::take;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -7,7 +8,7 @@ use super::batch::Batch;
 use super::cancel::Canceller;
 use super::pump::{Delivered, Delivery, ToPump};
 use super::resume::{ResumeError, ResumeToken, Standing};
-use super::{Loader, patience};
+use super::{Loader, monitor, patience};
 use crate::backend::Backend;
 use crate::error::{DeviceError, LoadError};
 
@@ -27,14 +28,16 @@ pub struct Epoch<'a, B: Backend> {
     /// Bad samples in the batches answered.
     bad: u64,
     over: bool,
-    /// Since when the user waits for the next batch: a wait that ended in time goes on.
-    waits_since: Option<Instant>,
+    /// Time inside calls that came back without the batch they waited for.
+    waited: Duration,
 }
 
 impl<'a, B: Backend> Epoch<'a, B> {
     pub(super) fn new(loader: &'a mut Loader<B>, generation: u64, at: Standing, end: u64) -> Self {
         let Standing { epoch, batch, bad } = at;
-        Self { loader, generation, epoch, at: batch, end, bad, over: false, waits_since: None }
+        loader.metrics.started(epoch);
+        monitor::epoch_begins(epoch, batch..end);
+        Self { loader, generation, epoch, at: batch, end, bad, over: false, waited: Duration::ZERO }
     }
 
     /// The epoch's number.
@@ -96,35 +99,41 @@ impl<'a, B: Backend> Epoch<'a, B> {
             if let Err(error) = self.check() {
                 return Some(Err(error));
             }
-            let first = self.waits_since.is_none();
-            self.waits_since.get_or_insert_with(Instant::now);
-            let (delivery, at_once) = match self.receive(end) {
+            let (delivery, start) = match self.receive(end) {
                 Ok(received) => received,
                 Err(error) => return Some(Err(self.end_on(error))),
             };
-            if let Some(batch) = self.hand_over(delivery, at_once && first) {
+            if let Some(batch) = self.hand_over(delivery, start) {
                 return Some(batch);
             }
         }
         None
     }
 
-    /// The next delivery of this epoch, and whether it was there at once.
-    fn receive(&self, end: Option<(Instant, Duration)>) -> Result<(Delivery<B::Tensor>, bool), LoadError> {
+    /// The next delivery of this epoch, and since when it was waited for, if it was not there at once.
+    fn receive(
+        &mut self,
+        end: Option<(Instant, Duration)>,
+    ) -> Result<(Delivery<B::Tensor>, Option<Instant>), LoadError> {
         let Loader { deliveries, activity, canceller, .. } = &*self.loader;
+        let mut start = None;
         loop {
             self.check_leases()?;
-            let (delivery, at_once) = match deliveries.try_recv() {
-                Ok(delivery) => (delivery, true),
+            let delivery = match deliveries.try_recv() {
+                Ok(delivery) => delivery,
                 Err(_) => {
+                    let since = *start.get_or_insert_with(Instant::now);
                     let _waiting = activity.wait();
                     let received = match end {
                         None => patience::recv(deliveries).map(Some),
                         Some((deadline, _)) => patience::recv_deadline(deliveries, deadline),
                     };
                     match (received, end) {
-                        (Ok(Some(delivery)), _) => (delivery, false),
-                        (Ok(None), Some((_, timeout))) => return Err(LoadError::TimedOut(timeout)),
+                        (Ok(Some(delivery)), _) => delivery,
+                        (Ok(None), Some((_, timeout))) => {
+                            self.waited += since.elapsed();
+                            return Err(LoadError::TimedOut(timeout));
+                        }
                         _ => return Err(LoadError::Stopped { reason: self.loader.stop_reason() }),
                     }
                 }
@@ -134,7 +143,7 @@ impl<'a, B: Backend> Epoch<'a, B> {
                 return Err(LoadError::Cancelled);
             }
             if delivery.generation == self.generation {
-                return Ok((delivery, at_once));
+                return Ok((delivery, start));
             }
             self.loader.put_back(delivery.output);
         }
@@ -161,8 +170,7 @@ impl<'a, B: Backend> Epoch<'a, B> {
             if let Err(error) = self.check() {
                 return Some(Err(error));
             }
-            let at_once = self.waits_since.is_none() && !self.loader.deliveries.is_empty();
-            self.waits_since.get_or_insert_with(Instant::now);
+            let start = self.loader.deliveries.is_empty().then(Instant::now);
             let waiting = self.loader.activity.wait();
             let received = self.loader.deliveries.recv_async().await;
             drop(waiting);
@@ -174,7 +182,7 @@ impl<'a, B: Backend> Epoch<'a, B> {
                 self.loader.put_back(delivery.output);
                 continue;
             }
-            if let Some(batch) = self.hand_over(delivery, at_once) {
+            if let Some(batch) = self.hand_over(delivery, start) {
                 return Some(batch);
             }
         }
@@ -209,12 +217,15 @@ impl<'a, B: Backend> Epoch<'a, B> {
         error
     }
 
-    /// Makes a batch of a delivery of this epoch. `None` for a batch of which no sample is left.
-    fn hand_over(&mut self, delivery: Delivery<B::Tensor>, at_once: bool) -> Option<Result<Batch<B>, LoadError>> {
-        // What takes no batch's place is not counted as one, and the wait for that goes on.
+    /// Makes a batch of a delivery of this epoch, which was waited for since `start`. `None` for a batch of which no sample is left.
+    fn hand_over(
+        &mut self,
+        delivery: Delivery<B::Tensor>,
+        start: Option<Instant>,
+    ) -> Option<Result<Batch<B>, LoadError>> {
+        // What takes no batch's place is not counted as one.
         let of_a_batch = delivery.output.is_some();
         self.at += u64::from(of_a_batch);
-        let since = if of_a_batch { self.waits_since.take() } else { self.waits_since };
         self.bad += delivery.bad.len() as u64;
         delivery.bad.into_iter().for_each(|bad| self.loader.ledger.add(bad));
         match (delivery.result, delivery.output) {
@@ -223,12 +234,19 @@ impl<'a, B: Backend> Epoch<'a, B> {
                 None
             }
             (Ok(delivered), Some(output)) => {
-                let (layout, samples) = (self.loader.layout, delivered.samples);
-                let wait = since.map(|since| since.elapsed()).unwrap_or_default();
-                self.loader.metrics.delivered(samples, layout.payload(samples), wait, at_once);
+                let (layout, samples, now) = (self.loader.layout, delivered.samples, Instant::now());
+                let at_once = start.is_none() && self.waited.is_zero();
+                let start = start.unwrap_or(now);
+                let (wait, queued) = (now - start + take(&mut self.waited), now - delivered.at);
+                self.loader.metrics.delivered(samples, layout.payload(samples), wait, queued, at_once);
+                if let Some(recorder) = &self.loader.recorder {
+                    recorder.next(start..now, (self.epoch, delivered.number));
+                }
                 let desc = self.loader.options.preprocess.tensor(&layout, samples);
                 let pool = Arc::clone(&self.loader.outputs);
-                Some(Ok(Batch::new(output, pool, desc, delivered.number, self.epoch).with_padding(delivered.padding)))
+                Some(Ok(
+                    Batch::new(output, pool, desc, delivered.number, self.epoch, now).with_padding(delivered.padding)
+                ))
             }
             (Ok(_), None) => {
                 let reason = "a batch was delivered without its tensor".to_owned();
@@ -260,6 +278,8 @@ impl<B: Backend> Iterator for Epoch<'_, B> {
 
 impl<B: Backend> Drop for Epoch<'_, B> {
     fn drop(&mut self) {
+        self.loader.metrics.ended();
+        monitor::epoch_ends(self.epoch, self.remaining(), || self.loader.stats());
         if self.at < self.end {
             // Fails only if the pump is gone, and then there is nothing to stop.
             let _ = self.loader.pump.send(ToPump::Stop);

@@ -146,7 +146,7 @@ impl<B: Backend> Feeder<B> {
         footprint.within(options.byte_budget)?;
         let mut lane = backend.open_lane(&spec)?;
         let outputs = (0..options.outputs).map(|_| Ok(Output::new(lane.output()?, options.batch_size)?));
-        let outputs = Arc::new(OutputPool::new(outputs.collect::<Result<_, OpenError>>()?, None));
+        let outputs = Arc::new(OutputPool::new(outputs.collect::<Result<_, OpenError>>()?, None, Arc::default()));
         Ok(Self {
             lane,
             outputs,
@@ -307,7 +307,7 @@ impl<B: Backend> Feeder<B> {
                 self.fed += frames.len() as u64;
                 let desc = self.preprocess.tensor(&self.layout, frames.len());
                 let output = Output { tensor: submitted.tensor, indices, labels };
-                Ok(Batch::new(output, Arc::clone(&self.outputs), desc, submitted.id, 0))
+                Ok(Batch::new(output, Arc::clone(&self.outputs), desc, submitted.id, 0, Instant::now()))
             }
             Err(rejected) => {
                 self.outputs.put(Output { tensor: rejected.tensor, indices, labels });

@@ -1,92 +1,63 @@
-//! Where the time goes: counters and histograms, always on.
+//! Collects where the time goes: counters and histograms, always on.
 
-use std::sync::{Mutex, MutexGuard};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
-use serde::{Deserialize, Serialize};
 
-/// Percentiles of a duration, in microseconds.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Percentiles {
-    /// Half are at most this long.
-    pub p50_us: f64,
-    /// 95 in 100 are at most this long.
-    pub p95_us: f64,
-    /// 99 in 100 are at most this long.
-    pub p99_us: f64,
-    /// The longest.
-    pub max_us: f64,
+use super::stats::{LoaderStats, Percentiles, PumpWaits};
+use crate::backend::GpuTimes;
+
+/// What the pump waits for: see [`PumpWaits`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Cause {
+    Source,
+    Device,
+    Either,
+    Consumer,
+    Idle,
 }
 
-/// What a loader has done since it was made or [reset](super::Loader::reset_stats).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct LoaderStats {
-    /// Batches delivered to the user.
-    pub batches: u64,
-    /// Samples in them.
-    pub samples: u64,
-    /// Bytes of those samples as the source delivered them.
-    pub bytes: u64,
-    /// Errors delivered to the user.
-    pub errors: u64,
-    /// Samples left out because they could not be read, since the loader was made: a reset does not forget them.
-    #[serde(default)]
-    pub skipped: u64,
-    /// Samples that took another's place because that could not be read, since the loader was made.
-    #[serde(default)]
-    pub substituted: u64,
-    /// Time the workers spent reading samples and writing them into staging memory, summed over workers, in seconds.
-    pub source_s: f64,
-    /// Time from the first worker's start to the last one's end, summed over batches, in seconds.
-    pub fill_s: f64,
-    /// Time spent taking staging memory, in seconds: allocating, for strategies that do so for every batch.
-    pub begin_s: f64,
-    /// Time the loader wanted a slot and every one was in use by the device, in seconds.
-    pub slot_wait_s: f64,
-    /// Time spent recording and queueing copies and kernels, in seconds.
-    pub submit_s: f64,
-    /// Time from a submission to its end as seen by the CPU, summed over batches, in seconds.
-    pub gpu_s: f64,
-    /// From the start of a batch's fill to its tensor ready on the device.
-    pub latency: Percentiles,
-    /// Time inside `next`.
-    pub wait: Percentiles,
-    /// Calls of `next` that found a batch ready.
-    pub ready_at_once: u64,
-}
-
-impl LoaderStats {
-    /// Time the CPU spent on staging, summed over batches: taking memory, filling and submitting.
-    #[must_use]
-    pub fn staging_s(&self) -> f64 {
-        self.begin_s + self.fill_s + self.submit_s
-    }
-
-    /// The share of `next` calls that found a batch ready.
-    #[must_use]
-    pub fn data_readiness(&self) -> f64 {
-        let calls = self.batches + self.errors;
-        if calls == 0 { 0.0 } else { self.ready_at_once as f64 / calls as f64 }
-    }
-}
-
-/// Collects [`LoaderStats`]. Each lock is taken about once a batch and is seldom contended.
+/// Collects [`LoaderStats`].
+///
+/// The pump's counters are written by the pump alone, and a reset only notes what they were: so they need no lock. What does is
+/// locked once a batch, and seldom contended.
 #[derive(Debug)]
 pub(super) struct Metrics {
-    pump: Mutex<PumpSide>,
+    /// Nanoseconds.
+    pump: [AtomicU64; Of::COUNT],
+    device: Mutex<DeviceSide>,
     user: Mutex<UserSide>,
+    /// Nanoseconds that batches were held; they may outlive the loader.
+    held: Arc<AtomicU64>,
+}
+
+/// The pump's counters.
+#[derive(Clone, Copy)]
+enum Of {
+    Source,
+    Fill,
+    Filled,
+    Begin,
+    SlotWait,
+    Submit,
+    Gpu,
+    /// As many as there are causes.
+    Waits,
+}
+
+impl Of {
+    const COUNT: usize = Self::Waits as usize + 5;
 }
 
 #[derive(Debug)]
-struct PumpSide {
-    source: Duration,
-    fill: Duration,
-    begin: Duration,
-    slot_wait: Duration,
-    submit: Duration,
-    gpu: Duration,
+struct DeviceSide {
     latency: Histogram<u64>,
+    gpu: Option<GpuTimes>,
+    /// What was counted before the reset.
+    gpu_before: GpuTimes,
+    pump_before: [u64; Of::COUNT],
 }
 
 #[derive(Debug)]
@@ -96,46 +67,91 @@ struct UserSide {
     bytes: u64,
     errors: u64,
     ready_at_once: u64,
+    delivered: Duration,
+    next: Duration,
+    active: Duration,
+    /// The epoch under way, and since when.
+    under_way: Option<(Instant, u64)>,
     wait: Histogram<u64>,
 }
 
 /// When a submitted batch passed its stages.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Passage {
+    pub(super) epoch: u64,
+    pub(super) number: u64,
+    /// `None` where there are none.
+    pub(super) slot: Option<usize>,
     pub(super) begun: Instant,
+    /// The first worker could start, and the last one had ended.
+    pub(super) handed_out: Instant,
+    pub(super) ended: Instant,
+    /// It was sent between these.
+    pub(super) sent: Instant,
     pub(super) submitted: Instant,
 }
 
 impl Metrics {
     pub(super) fn new() -> Self {
-        Self { pump: Mutex::new(PumpSide::new()), user: Mutex::new(UserSide::new()) }
+        let device = DeviceSide {
+            latency: histogram(),
+            gpu: None,
+            gpu_before: GpuTimes::default(),
+            pump_before: [0; Of::COUNT],
+        };
+        Self {
+            pump: std::array::from_fn(|_| AtomicU64::new(0)),
+            device: Mutex::new(device),
+            user: Mutex::new(UserSide::new()),
+            held: Arc::default(),
+        }
+    }
+
+    /// Where the time that batches are held is counted.
+    pub(super) fn held(&self) -> Arc<AtomicU64> {
+        Arc::clone(&self.held)
+    }
+
+    /// Only the pump adds, so that nothing is lost between reading and writing.
+    fn add(&self, counter: usize, time: Duration) {
+        let counter = &self.pump[counter];
+        counter.store(counter.load(Ordering::Relaxed).wrapping_add(nanoseconds(time)), Ordering::Relaxed);
     }
 
     pub(super) fn begun(&self, time: Duration, slot_wait: Option<Duration>) {
-        let mut pump = lock(&self.pump);
-        pump.begin += time;
-        pump.slot_wait += slot_wait.unwrap_or_default();
+        self.add(Of::Begin as usize, time);
+        self.add(Of::SlotWait as usize, slot_wait.unwrap_or_default());
     }
 
-    pub(super) fn submitted(&self, source: Duration, fill: Duration, submit: Duration) {
-        let mut pump = lock(&self.pump);
-        pump.source += source;
-        pump.fill += fill;
-        pump.submit += submit;
+    pub(super) fn submitted(&self, source: Duration, passage: &Passage) {
+        self.add(Of::Source as usize, source);
+        self.add(Of::Fill as usize, passage.ended - passage.handed_out);
+        self.add(Of::Filled as usize, passage.sent - passage.ended);
+        self.add(Of::Submit as usize, passage.submitted - passage.sent);
     }
 
-    pub(super) fn finished(&self, passage: Passage, now: Instant) {
-        let mut pump = lock(&self.pump);
-        pump.gpu += now - passage.submitted;
-        pump.latency.saturating_record(nanoseconds(now - passage.begun));
+    pub(super) fn finished(&self, passage: &Passage, now: Instant) {
+        self.add(Of::Gpu as usize, now - passage.submitted);
+        lock(&self.device).latency.saturating_record(nanoseconds(now - passage.begun));
     }
 
-    pub(super) fn delivered(&self, samples: usize, bytes: usize, wait: Duration, ready_at_once: bool) {
+    pub(super) fn waited(&self, cause: Cause, time: Duration) {
+        self.add(Of::Waits as usize + cause as usize, time);
+    }
+
+    /// What the device's clock has measured of all batches of its lane.
+    pub(super) fn gpu(&self, times: Option<GpuTimes>) {
+        lock(&self.device).gpu = times;
+    }
+
+    pub(super) fn delivered(&self, samples: usize, bytes: usize, wait: Duration, queued: Duration, at_once: bool) {
         let mut user = lock(&self.user);
         user.batches += 1;
         user.samples += samples as u64;
         user.bytes += bytes as u64;
-        user.ready_at_once += u64::from(ready_at_once);
+        user.ready_at_once += u64::from(at_once);
+        user.next += wait;
+        user.delivered += queued;
         user.wait.saturating_record(nanoseconds(wait));
     }
 
@@ -143,13 +159,43 @@ impl Metrics {
         lock(&self.user).errors += 1;
     }
 
+    /// An epoch is under way.
+    pub(super) fn started(&self, epoch: u64) {
+        let mut user = lock(&self.user);
+        // One that was forgotten ends here.
+        user.end_epoch();
+        user.under_way = Some((Instant::now(), epoch));
+    }
+
+    /// None is, any more.
+    pub(super) fn ended(&self) {
+        lock(&self.user).end_epoch();
+    }
+
+    pub(super) fn epoch(&self) -> Option<u64> {
+        lock(&self.user).under_way.map(|(_, epoch)| epoch)
+    }
+
     pub(super) fn reset(&self) {
-        *lock(&self.pump) = PumpSide::new();
-        *lock(&self.user) = UserSide::new();
+        let (mut device, mut user) = (lock(&self.device), lock(&self.user));
+        let under_way = user.under_way.map(|(_, epoch)| (Instant::now(), epoch));
+        *user = UserSide { under_way, ..UserSide::new() };
+        device.latency.reset();
+        device.gpu_before = device.gpu.unwrap_or_default();
+        device.pump_before = self.counters();
+        self.held.store(0, Ordering::Relaxed);
+    }
+
+    fn counters(&self) -> [u64; Of::COUNT] {
+        self.pump.each_ref().map(|counter| counter.load(Ordering::Relaxed))
     }
 
     pub(super) fn snapshot(&self) -> LoaderStats {
-        let (pump, user) = (lock(&self.pump), lock(&self.user));
+        let (device, user) = (lock(&self.device), lock(&self.user));
+        let active = user.active + user.under_way.map(|(since, _)| since.elapsed()).unwrap_or_default();
+        let (now, before) = (self.counters(), device.pump_before);
+        let since = |counter: usize| Duration::from_nanos(now[counter].wrapping_sub(before[counter])).as_secs_f64();
+        let waits = |cause: Cause| since(Of::Waits as usize + cause as usize);
         LoaderStats {
             batches: user.batches,
             samples: user.samples,
@@ -157,36 +203,64 @@ impl Metrics {
             errors: user.errors,
             skipped: 0,
             substituted: 0,
-            source_s: pump.source.as_secs_f64(),
-            fill_s: pump.fill.as_secs_f64(),
-            begin_s: pump.begin.as_secs_f64(),
-            slot_wait_s: pump.slot_wait.as_secs_f64(),
-            submit_s: pump.submit.as_secs_f64(),
-            gpu_s: pump.gpu.as_secs_f64(),
-            latency: percentiles(&pump.latency),
+            active_s: active.as_secs_f64(),
+            source_s: since(Of::Source as usize),
+            fill_s: since(Of::Fill as usize),
+            filled_s: since(Of::Filled as usize),
+            begin_s: since(Of::Begin as usize),
+            slot_wait_s: since(Of::SlotWait as usize),
+            submit_s: since(Of::Submit as usize),
+            gpu_s: since(Of::Gpu as usize),
+            delivered_s: user.delivered.as_secs_f64(),
+            held_s: Duration::from_nanos(self.held.load(Ordering::Relaxed)).as_secs_f64(),
+            next_s: user.next.as_secs_f64(),
+            waits: PumpWaits {
+                source_s: waits(Cause::Source),
+                device_s: waits(Cause::Device),
+                either_s: waits(Cause::Either),
+                consumer_s: waits(Cause::Consumer),
+                idle_s: waits(Cause::Idle),
+            },
+            gpu: device.gpu(),
+            latency: percentiles(&device.latency),
             wait: percentiles(&user.wait),
             ready_at_once: user.ready_at_once,
         }
     }
 }
 
-impl PumpSide {
-    fn new() -> Self {
-        Self {
-            source: Duration::ZERO,
-            fill: Duration::ZERO,
-            begin: Duration::ZERO,
-            slot_wait: Duration::ZERO,
-            submit: Duration::ZERO,
-            gpu: Duration::ZERO,
-            latency: histogram(),
-        }
+impl DeviceSide {
+    /// The device's times since the reset.
+    fn gpu(&self) -> Option<GpuTimes> {
+        let (now, before) = (self.gpu?, self.gpu_before);
+        Some(GpuTimes {
+            copy_s: (now.copy_s - before.copy_s).max(0.0),
+            kernel_s: (now.kernel_s - before.kernel_s).max(0.0),
+            batches: now.batches.saturating_sub(before.batches),
+        })
     }
 }
 
 impl UserSide {
     fn new() -> Self {
-        Self { batches: 0, samples: 0, bytes: 0, errors: 0, ready_at_once: 0, wait: histogram() }
+        Self {
+            batches: 0,
+            samples: 0,
+            bytes: 0,
+            errors: 0,
+            ready_at_once: 0,
+            delivered: Duration::ZERO,
+            next: Duration::ZERO,
+            active: Duration::ZERO,
+            under_way: None,
+            wait: histogram(),
+        }
+    }
+
+    fn end_epoch(&mut self) {
+        if let Some((since, _)) = self.under_way.take() {
+            self.active += since.elapsed();
+        }
     }
 }
 
@@ -195,7 +269,7 @@ fn histogram() -> Histogram<u64> {
     Histogram::new_with_bounds(100, 1_000_000_000_000, 2).expect("constant bounds are valid")
 }
 
-fn nanoseconds(duration: Duration) -> u64 {
+pub(super) fn nanoseconds(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 

@@ -34,6 +34,7 @@ mod cancel;
 mod epoch;
 mod feeder;
 mod metrics;
+mod monitor;
 mod options;
 mod outputs;
 mod patience;
@@ -42,8 +43,11 @@ mod pump;
 mod resume;
 mod sampler;
 mod share;
+mod stats;
 mod subset;
 mod threads;
+mod trace;
+mod verdict;
 mod waiter;
 mod watchdog;
 mod window;
@@ -54,13 +58,16 @@ pub use batch::Batch;
 pub use cancel::Canceller;
 pub use epoch::Epoch;
 pub use feeder::{FeedError, Feeder, FeederOptions};
-pub use metrics::{LoaderStats, Percentiles};
+pub use monitor::Monitor;
 pub use options::{LastBatch, LoaderOptions};
 pub use permutation::Permutation;
 pub use resume::{ResumeError, ResumeToken};
 pub use sampler::{Order, Sampler};
 pub use share::{Share, ShareError};
+pub use stats::{LoaderStats, Occupancy, Percentiles, PumpWaits};
 pub use subset::Subset;
+pub use trace::Trace;
+pub use verdict::{Advice, Bottleneck, Evidence, Verdict};
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -69,9 +76,10 @@ use activity::Activity;
 use bad::{Ledger, Substitutes, Toll};
 use metrics::Metrics;
 use outputs::{Output, OutputPool, reserved};
-use pump::{Begin, Delivery, Direct, Progress, Pump, ToPump};
+use pump::{Begin, Delivery, Direct, Observer, Progress, Pump, ToPump};
 use resume::Standing;
 use threads::Threads;
+use trace::Recorder;
 use worker::Worker;
 
 use crate::backend::{Backend, Footprint, Lane, LaneSpec, MemoryUse, StableHostMemory, Strategy};
@@ -101,6 +109,7 @@ pub struct Loader<B: Backend> {
     strategy: Strategy,
     footprint: Footprint,
     generation: u64,
+    recorder: Option<Recorder>,
 }
 
 impl<B: Backend> Loader<B> {
@@ -128,23 +137,25 @@ impl<B: Backend> Loader<B> {
             outputs: options.outputs,
             fingerprints: options.fingerprints,
             memory: own.clone(),
-            timing: false,
+            timing: options.timing || options.trace.is_some(),
         };
         let footprint = backend.footprint(&spec)?;
         footprint.within(options.byte_budget)?;
         let mut lane = backend.open_lane(&spec)?;
         // A batch is never larger than the epoch, whatever size was asked for.
         let largest = Sampler::new(Order::new(source.len(), &options), 0).largest();
-        let (pump, inbox) = flume::unbounded();
         let progress = Progress::new(options.slots, largest, !options.ordered)?;
         let offsets = if own.is_some() { Some(reserved(largest)?) } else { None };
-        let outputs = Arc::new(OutputPool::new(make_outputs(&mut lane, options.outputs, largest)?, Some(pump.clone())));
+        let tensors = make_outputs(&mut lane, options.outputs, largest)?;
         let metrics = Arc::new(Metrics::new());
+        let (pump, inbox) = flume::unbounded();
+        let outputs = Arc::new(OutputPool::new(tensors, Some(pump.clone()), metrics.held()));
         let (deliver, deliveries) = flume::unbounded();
         let (jobs, job_queue) = flume::unbounded();
         let mut threads = Threads::new(options.shutdown_timeout);
         // The device reads the source by itself, or workers do.
         let workers = if own.is_some() { 0 } else { options.workers };
+        let recorder = options.trace.as_ref().map(|trace| trace.join(monitor::name(backend.info(), strategy)));
         let (activity, ledger) = (Arc::new(Activity::new(workers)), Arc::<Ledger>::default());
         let worker = |number| Worker {
             number,
@@ -152,6 +163,7 @@ impl<B: Backend> Loader<B> {
             policy: options.bad_samples,
             substitutes: Substitutes::new(source.len(), &options),
             activity: Arc::clone(&activity),
+            recorder: recorder.as_ref().map(Recorder::fork),
         };
         threads.start_workers((0..workers).map(worker), &job_queue, &pump)?;
         let (canceller, watched) = (Canceller::new(deliver.downgrade()), deliver.downgrade());
@@ -167,6 +179,12 @@ impl<B: Backend> Loader<B> {
             activity: Arc::clone(&activity),
             toll: Toll::new(options.bad_samples),
             skips: matches!(options.bad_samples, BadSamples::Skip(_)),
+            clock: None,
+            observer: Observer::new(
+                recorder.as_ref().map(Recorder::fork),
+                spec.timing,
+                options.slots + options.outputs,
+            ),
             direct: offsets.map(|offsets| Direct {
                 source: Arc::clone(&source),
                 depth: options.slots,
@@ -180,6 +198,7 @@ impl<B: Backend> Loader<B> {
             threads.start_watchdog(Arc::clone(&activity), timeout, watched)?;
         }
         threads.start_pump(serving)?;
+        monitor::opened(backend.info(), strategy, &options, workers, footprint);
         Ok(Self {
             threads,
             pump,
@@ -196,6 +215,7 @@ impl<B: Backend> Loader<B> {
             strategy,
             footprint,
             generation: 0,
+            recorder,
         })
     }
 
@@ -337,8 +357,19 @@ impl<B: Backend> Loader<B> {
     /// What it has done so far, and where the time went.
     #[must_use]
     pub fn stats(&self) -> LoaderStats {
-        let (skipped, substituted) = self.ledger.counts();
-        LoaderStats { skipped, substituted, ..self.metrics.snapshot() }
+        self.monitor().stats()
+    }
+
+    /// What reads its [`stats`](Self::stats) from elsewhere, while an epoch borrows the loader.
+    #[must_use]
+    pub fn monitor(&self) -> Monitor {
+        Monitor::new(&self.metrics, &self.ledger)
+    }
+
+    /// What holds it back, by what it has counted so far.
+    #[must_use]
+    pub fn verdict(&self) -> Verdict {
+        Verdict::of(&self.stats(), &self.options, self.strategy)
     }
 
     /// Starts counting anew.

@@ -1,9 +1,11 @@
 //! What a loader can be told, with its defaults and how to choose.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::bad::BadSamples;
 use super::subset::Subset;
+use super::trace::Trace;
 use crate::backend::Strategy;
 use crate::error::OpenError;
 use crate::preprocess::Preprocess;
@@ -74,6 +76,11 @@ pub struct LoaderOptions {
     pub byte_budget: Option<u64>,
     /// Whether the device computes a fingerprint of each sample's delivered bytes.
     pub fingerprints: bool,
+    /// Whether the device measures its own copies and kernels: [`LoaderStats::gpu`](super::LoaderStats::gpu). Through wgpu that costs some
+    /// ten microseconds of CPU time a batch, and little on CUDA.
+    pub timing: bool,
+    /// Where to record what runs when; with it the device measures too. It costs about a microsecond a batch.
+    pub trace: Option<Arc<Trace>>,
     /// How long dropping the loader may wait for a source that is stuck in a read. After that its thread and its slot are left
     /// behind, with an error in the log.
     pub shutdown_timeout: Duration,
@@ -101,6 +108,8 @@ impl Default for LoaderOptions {
             preprocess: Preprocess::default(),
             byte_budget: None,
             fingerprints: false,
+            timing: false,
+            trace: None,
             shutdown_timeout: Duration::from_secs(5),
             stall_timeout: Some(Duration::from_secs(300)),
         }

@@ -1,9 +1,10 @@
 //! The fixed pool of output tensors.
 
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
+use super::metrics::nanoseconds;
 use super::pump::ToPump;
 use super::waiter::Waiter;
 use crate::error::DeviceError;
@@ -53,11 +54,14 @@ pub(super) struct OutputPool<T> {
     closed: AtomicBool,
     /// None for a feeder, which has no pump.
     pump: Option<flume::Sender<ToPump>>,
+    /// Nanoseconds.
+    held: Arc<AtomicU64>,
     waiter: Waiter,
 }
 
 impl<T> OutputPool<T> {
-    pub(super) fn new(free: Vec<Output<T>>, pump: Option<flume::Sender<ToPump>>) -> Self {
+    /// `held` counts the nanoseconds that the user holds tensors.
+    pub(super) fn new(free: Vec<Output<T>>, pump: Option<flume::Sender<ToPump>>, held: Arc<AtomicU64>) -> Self {
         Self {
             size: AtomicUsize::new(free.len()),
             free: Mutex::new(free),
@@ -66,6 +70,7 @@ impl<T> OutputPool<T> {
             lost: AtomicBool::new(false),
             closed: AtomicBool::new(false),
             pump,
+            held,
             waiter: Waiter::default(),
         }
     }
@@ -118,8 +123,9 @@ impl<T> OutputPool<T> {
         self.leased.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// The user gives a tensor back.
-    pub(super) fn end_lease(&self, output: Output<T>) {
+    /// The user gives a tensor back, which was held for so long.
+    pub(super) fn end_lease(&self, output: Output<T>, held: Duration) {
+        self.held.fetch_add(nanoseconds(held), Ordering::Relaxed);
         self.leased.fetch_sub(1, Ordering::Release);
         self.put(output);
     }

@@ -11,6 +11,7 @@ use super::assembly::{Assembly, Failure};
 use super::bad::{BadSamples, Noted, Substitutes};
 use super::patience;
 use super::pump::ToPump;
+use super::trace::Recorder;
 use crate::source::Source;
 use crate::staging::Region;
 
@@ -29,6 +30,7 @@ pub(super) struct Worker {
     pub(super) policy: BadSamples,
     pub(super) substitutes: Option<Substitutes>,
     pub(super) activity: Arc<Activity>,
+    pub(super) recorder: Option<Recorder>,
 }
 
 impl Worker {
@@ -36,8 +38,12 @@ impl Worker {
     pub(super) fn work(&self, jobs: &flume::Receiver<Job>, pump: &flume::Sender<ToPump>) {
         while let Ok(Job { assembly, slot, run, mut region }) = patience::recv(jobs) {
             let start = Instant::now();
-            let complete = self.fill(&assembly, run, &mut region);
-            assembly.add_read_time(start.elapsed());
+            let complete = self.fill(&assembly, run.clone(), &mut region);
+            let end = Instant::now();
+            assembly.add_read_time(end - start);
+            if let Some(recorder) = &self.recorder {
+                recorder.read(self.number, start..end, assembly.batch(), &run);
+            }
             // Nothing of the batch is touched after its region has ended: the pump may start the next one in it.
             let last = if complete { region.commit() } else { region.abandon() };
             if last && pump.send(ToPump::SlotEnded(slot)).is_err() {

@@ -14,6 +14,14 @@ impl<B: Backend> Comparison<'_, B> {
     /// The host's ceiling once a round, as it drifts like everything else; the device's own copy once.
     pub(super) fn measure_ceilings(&mut self, round: usize) {
         let time = self.plan.timing.ceiling;
+        if round == 1 && !self.over() {
+            let ceiling = self.backend.kernel_ceiling(time).unwrap_or_else(|error| {
+                log::warn!("what a copying kernel reaches could not be measured: {error}");
+                None
+            });
+            self.report.kernel_ceiling_gb_s =
+                ceiling.filter(|rate| rate.is_finite() && *rate > 0.0).map(|rate| rate / 1e9);
+        }
         let sample = self.source.layout().byte_len();
         let sizes: Vec<Settings> = self.contestants.iter().map(|(place, _)| self.plan.settings[*place]).collect();
         for Settings { batch_size, workers, .. } in sizes {

@@ -36,6 +36,7 @@ impl DeviceReport {
             adapter: adapter.clone(),
             status: DeviceStatus::Ok,
             ceilings: Vec::new(),
+            kernel_ceiling_gb_s: None,
             configurations: settings.iter().copied().map(Configuration::new).collect(),
             winner: None,
             sweep: Vec::new(),
@@ -90,6 +91,10 @@ impl<B: Backend> Comparison<'_, B> {
     /// Whether there is nothing more to be done.
     pub(super) fn over(&self) -> bool {
         self.observer.stop() || self.report.status != DeviceStatus::Ok
+    }
+
+    pub(super) fn stops(&self) -> bool {
+        self.observer.stop()
     }
 
     fn tell(&mut self, event: &Event) {
@@ -187,6 +192,9 @@ impl<B: Backend> Comparison<'_, B> {
             }
             result => result?,
         };
+        if round == 1 {
+            self.ask_the_device(place, contestant, timing.ceiling / 2)?;
+        }
         let row = &mut self.report.configurations[place];
         row.rounds.push(timed);
         row.status = Status::Measured;

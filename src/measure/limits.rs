@@ -97,26 +97,26 @@ mod tests {
     use crate::loader::LoaderStats;
     use crate::measure::testing::round;
 
-    fn shares(stats: LoaderStats) -> Shares {
-        Shares::of(&[Round { stats, seconds: 1.0, ..round(1.0) }], 2).expect("time passed")
+    fn shares(stats: &LoaderStats) -> Shares {
+        Shares::of(&[Round { stats: *stats, seconds: 1.0, ..round(1.0) }], 2).expect("time passed")
     }
 
     #[test]
     fn two_workers_busy_all_the_time_hold_the_rest_back() {
-        let found = shares(LoaderStats { source_s: 1.9, begin_s: 0.1, gpu_s: 0.5, ..LoaderStats::default() });
+        let found = shares(&LoaderStats { source_s: 1.9, begin_s: 0.1, gpu_s: 0.5, ..LoaderStats::default() });
         assert_eq!((found.fill, found.held_back().by), (0.95, Part::Fill));
     }
 
     #[test]
     fn a_device_with_batches_queued_up_holds_the_rest_back() {
-        let found = shares(LoaderStats { source_s: 2.0, gpu_s: 3.0, ..LoaderStats::default() });
+        let found = shares(&LoaderStats { source_s: 2.0, gpu_s: 3.0, ..LoaderStats::default() });
         assert_eq!((found.device, found.held_back()), (1.0, HeldBack { by: Part::Device, share: 1.0 }));
     }
 
     #[test]
     fn allocating_is_told_from_submitting() {
-        assert_eq!(shares(LoaderStats { begin_s: 0.8, ..LoaderStats::default() }).held_back().by, Part::Begin);
-        assert_eq!(shares(LoaderStats { submit_s: 0.8, ..LoaderStats::default() }).held_back().by, Part::Submit);
+        assert_eq!(shares(&LoaderStats { begin_s: 0.8, ..LoaderStats::default() }).held_back().by, Part::Begin);
+        assert_eq!(shares(&LoaderStats { submit_s: 0.8, ..LoaderStats::default() }).held_back().by, Part::Submit);
         assert_eq!(Shares::of(&[], 1), None);
     }
 }

@@ -5,6 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::gpu::GpuRates;
 use super::limits::{HeldBack, Shares};
 use super::stats::Summary;
 use super::verify::Verified;
@@ -87,6 +88,9 @@ pub struct DeviceReport {
     pub status: DeviceStatus,
     /// What copying alone reaches, for each batch size and number of workers.
     pub ceilings: Vec<Ceilings>,
+    /// What a kernel that only copies reaches within the device's memory, bytes read and written, in GB/s; null where it was not measured.
+    #[serde(default)]
+    pub kernel_ceiling_gb_s: Option<f64>,
     /// Every configuration that was asked for, those that cannot run included.
     pub configurations: Vec<Configuration>,
     /// The fastest strategy, each with the settings it is fastest with.
@@ -192,6 +196,9 @@ pub struct Configuration {
     pub share_of_ceiling: Option<Share>,
     /// The staging step alone.
     pub staging: Option<Staging>,
+    /// What the device's own clock says; null where it has none to be believed.
+    #[serde(default)]
+    pub gpu: Option<GpuRates>,
     /// Where the time went, as shares.
     pub shares: Option<Shares>,
     /// What held it back.

@@ -4,10 +4,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::check::Checker;
+use super::gpu::GpuRates;
 use super::process_cpu;
 use super::report::Round;
 use super::verify::{VerifyError, check_timed};
 use crate::backend::Backend;
+use crate::layout::BatchLayout;
 use crate::loader::{Batch, Loader, LoaderOptions, LoaderStats};
 use crate::preprocess::Preprocess;
 use crate::source::Source;
@@ -71,10 +73,25 @@ impl<B: Backend> Contestant<B> {
         let staging_s = pass.stats.staging_s();
         Ok((!stop() && staging_s > 0.0).then(|| pass.stats.bytes as f64 / 1e9 / staging_s))
     }
+
+    /// What the device's own clock says of a pass that is not timed otherwise: `None` without such a clock.
+    pub(super) fn gpu(&self, slice: Duration, stop: &dyn Fn() -> bool) -> Result<Option<GpuRates>, VerifyError> {
+        let options = LoaderOptions { timing: true, ..self.options.clone() };
+        let mut loader = None;
+        let (pass, last) = pass(open(&mut loader, &self.backend, &self.source, &options)?, self.epoch, slice, stop)?;
+        drop(last);
+        let layout = BatchLayout::new(self.source.layout(), options.batch_size)?;
+        let (samples, copied) = (options.batch_size, layout.payload(options.batch_size));
+        let moved = match &options.preprocess {
+            Preprocess::Raw => None,
+            preprocess => Some((copied + preprocess.tensor(&layout, samples).byte_len()) as u64),
+        };
+        Ok(pass.stats.gpu.and_then(|times| GpuRates::of(times, copied as u64, moved)))
+    }
 }
 
 /// The loader that is open, or a new one that has been warmed up.
-fn open<'a, B: Backend>(
+pub(super) fn open<'a, B: Backend>(
     held: &'a mut Option<Loader<B>>,
     backend: &B,
     source: &Arc<dyn Source>,
@@ -97,7 +114,7 @@ fn open<'a, B: Backend>(
 }
 
 /// What one pass took.
-struct Pass {
+pub(super) struct Pass {
     seconds: f64,
     cpu_s: Option<f64>,
     stats: LoaderStats,
@@ -105,7 +122,7 @@ struct Pass {
 
 /// Takes batches as fast as they come until the time is over, and everything that was begun by then. The clock runs from
 /// an idle device to an idle device, so that all work it sees is counted.
-fn pass<B: Backend>(
+pub(super) fn pass<B: Backend>(
     loader: &mut Loader<B>,
     number: u64,
     slice: Duration,
@@ -137,7 +154,7 @@ fn pass<B: Backend>(
 
 impl Pass {
     /// `None` if nothing was delivered.
-    fn round(self) -> Option<Round> {
+    pub(super) fn round(self) -> Option<Round> {
         let Self { seconds, cpu_s, stats } = self;
         let gb = stats.bytes as f64 / 1e9;
         (stats.batches > 0 && seconds > 0.0).then(|| Round {

@@ -1,5 +1,6 @@
 //! Reports for tests.
 
+use super::gpu::GpuRates;
 use super::report::{
     Ceilings, Configuration, Data, DeviceReport, DeviceStatus, Host, Report, Round, SCHEMA, Settings, Status,
 };
@@ -30,6 +31,7 @@ pub(crate) fn measured(strategy: Strategy, batch_size: usize, rates: &[f64]) -> 
         footprint: Some(Footprint { staging: 4, device: 5, outputs: 6 }),
         verified: Some(Verified { batches: 10, samples: 640, tensors: 3 }),
         rounds: rates.iter().copied().map(round).collect(),
+        gpu: Some(GpuRates { batches: 9, copy_gb_s: Some(6.0), kernel_gb_s: Some(30.0), kernel_of_ceiling: None }),
         ..Configuration::new(Settings { strategy, batch_size, workers: 2, slots: 4, outputs: 3 })
     }
 }
@@ -54,6 +56,7 @@ pub(crate) fn device(configurations: Vec<Configuration>) -> DeviceReport {
         software: true,
         status: DeviceStatus::Ok,
         ceilings,
+        kernel_ceiling_gb_s: Some(40.0),
         configurations,
         winner: None,
         sweep: Vec::new(),

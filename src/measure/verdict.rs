@@ -19,6 +19,10 @@ impl DeviceReport {
             let ceilings =
                 self.ceilings.iter().find(|c| (c.batch_size, c.workers) == (sizes.batch_size, sizes.workers));
             configuration.summarise(ceilings);
+            if let Some(gpu) = &mut configuration.gpu {
+                let share = gpu.kernel_gb_s.zip(self.kernel_ceiling_gb_s);
+                gpu.kernel_of_ceiling = share.map(|(rate, ceiling)| 100.0 * rate / ceiling);
+            }
         }
         let measured: Vec<&Configuration> = self.configurations.iter().filter(|c| c.is_measured()).collect();
         self.winner = verdict(&best_of_each_strategy(&measured));
@@ -52,6 +56,7 @@ impl Configuration {
             median: None,
             share_of_ceiling: None,
             staging: None,
+            gpu: None,
             shares: None,
             held_back: None,
         }

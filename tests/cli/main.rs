@@ -5,6 +5,7 @@ mod compare;
 mod data;
 mod ends;
 mod help;
+mod observe;
 mod report;
 mod resume;
 mod several;

@@ -75,6 +75,10 @@ impl Backend for CudaBackend {
     fn pageable_ceiling(&self, bytes: usize, at_least: Duration) -> Result<Option<f64>, DeviceError> {
         self.measure_pageable(bytes, at_least).map(Some)
     }
+
+    fn kernel_ceiling(&self, at_least: Duration) -> Result<Option<f64>, DeviceError> {
+        self.measure_kernel_ceiling(at_least).map(Some)
+    }
 }
 
 /// The kernels count elements in 32 bits.

@@ -10,7 +10,10 @@ use super::driver::{Copying, DeviceMemory, Direct, Event, Memory};
 use super::kernel::{Kernels, fingerprint_bytes};
 use super::staging::Slots;
 use super::tensor::CudaTensor;
-use crate::backend::{Feed, Footprint, Lane, LaneSpec, MemoryUse, Rejected, SubmissionId, Submitted, Wait};
+use super::timing::{Marks, Timing};
+use crate::backend::{
+    Feed, Footprint, GpuSpan, GpuTimes, Lane, LaneSpec, MemoryUse, Rejected, SubmissionId, Submitted, Wait,
+};
 use crate::error::DeviceError;
 use crate::staging::{Cancelled, Fill, FillState, Lent};
 
@@ -33,6 +36,7 @@ pub struct CudaLane {
     pub(super) offsets: Vec<u64>,
     pub(super) finished: Vec<SubmissionId>,
     pub(super) next_id: SubmissionId,
+    pub(super) timing: Option<Timing>,
     pub(super) held: Footprint,
     pub(super) allocations: u64,
     pub(super) spec: LaneSpec,
@@ -65,6 +69,8 @@ pub(super) struct Buffer {
 pub(super) struct InFlight {
     pub(super) id: SubmissionId,
     pub(super) done: Event,
+    /// Reached when `done` is.
+    pub(super) marks: Option<Marks>,
 }
 
 impl CudaLane {
@@ -121,10 +127,12 @@ impl CudaLane {
         while let Some(oldest) = self.in_flight.front()
             && oldest.done.is_reached()?
         {
-            self.finished.extend(self.in_flight.pop_front().map(|ended| {
-                self.spare.push(ended.done);
-                ended.id
-            }));
+            let Some(InFlight { id, done, marks }) = self.in_flight.pop_front() else { break };
+            self.spare.push(done);
+            if let (Some(timing), Some(marks)) = (&mut self.timing, marks) {
+                timing.ended(id, marks);
+            }
+            self.finished.push(id);
         }
         Ok(())
     }
@@ -227,6 +235,16 @@ impl Lane for CudaLane {
 
     fn memory(&self) -> MemoryUse {
         MemoryUse { held: self.held, allocations: self.allocations + self.memory_of_slots.made }
+    }
+
+    fn gpu_times(&mut self) -> Option<GpuTimes> {
+        self.timing.as_ref()?.times()
+    }
+
+    fn gpu_spans(&mut self, spans: &mut Vec<GpuSpan>) {
+        if let Some(timing) = &mut self.timing {
+            timing.spans(spans);
+        }
     }
 }
 

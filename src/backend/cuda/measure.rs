@@ -28,6 +28,8 @@ const BYTES_A_ROUND: usize = 64 << 20;
 const MOST_A_ROUND: usize = 256;
 /// Sets of buffers that kernels take in turn, so that no cache holds them all.
 const SETS: usize = 6;
+/// Bytes of one of them for the ceiling of all kernels.
+const CEILING_BYTES: usize = 128 << 20;
 
 impl CudaBackend {
     /// Measures what the kernels of a lane reach alone, and what a copying kernel reaches, each for at least as long as told.
@@ -61,6 +63,20 @@ impl CudaBackend {
             copy.launch(&stream, from, to).map(|bytes| 2 * bytes)
         })?;
         Ok(KernelSpeed { normalize: if kernels.normalizes() { normalize } else { copy }, copy })
+    }
+
+    /// What a copying kernel reaches, read and written.
+    pub(super) fn measure_kernel_ceiling(&self, at_least: Duration) -> Result<f64, DeviceError> {
+        self.lost().check()?;
+        let bytes = self.info().memory.map_or(CEILING_BYTES, |memory| CEILING_BYTES.min(memory as usize / 32));
+        let measured = || {
+            let sets = (0..SETS).map(|_| DeviceMemory::new(self.context(), bytes)).collect::<Result<Vec<_>, _>>()?;
+            let (copy, stream) = (self.modules().copy()?, self.context().new_stream()?);
+            self.rate(&stream, at_least, |turn| {
+                copy.launch(&stream, &sets[turn % SETS], &sets[(turn + 1) % SETS]).map(|bytes| 2 * bytes)
+            })
+        };
+        measured().map_err(|error| self.lost().allocation("buffers to measure kernels with", 0, error))
     }
 
     /// Copies from page-locked memory, in rounds, the next one queued before the last is waited for.

@@ -27,6 +27,7 @@ mod open;
 mod staging;
 mod submit;
 mod tensor;
+mod timing;
 
 pub use crate::source::HostArena;
 pub use adapters::adapters;

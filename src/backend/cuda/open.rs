@@ -13,6 +13,7 @@ use super::kernel::Kernels;
 use super::lane::{Buffer, CudaLane, Slot, Stage};
 use super::locks::LockBudget;
 use super::staging::Slots;
+use super::timing::Timing;
 use crate::backend::{Footprint, LaneSpec, StableHostMemory, Strategy};
 use crate::error::DeviceError;
 
@@ -33,13 +34,17 @@ impl CudaLane {
         };
         let buffers = make_buffers(backend, spec)?;
         let in_flight = spec.slots + spec.outputs;
+        let kernels = Kernels::new(backend.modules(), spec).map_err(failed)?;
+        let computes = kernels.normalizes() || spec.fingerprints;
+        let timing = spec.timing.then(|| Timing::new(context, &compute, in_flight, computes));
         Ok(Self {
             slots,
             direct,
             allocations: buffers.len() as u64,
             buffers,
             in_flight: VecDeque::with_capacity(in_flight),
-            kernels: Kernels::new(backend.modules(), spec).map_err(failed)?,
+            kernels,
+            timing: timing.transpose().map_err(failed)?,
             upload,
             compute,
             memory_of_slots,

@@ -8,6 +8,7 @@ use super::driver::{self, Event, Memory};
 use super::feed::reads_host;
 use super::lane::{CudaLane, InFlight, Stage};
 use super::tensor::CudaTensor;
+use super::timing::Timing;
 use crate::backend::SubmissionId;
 use crate::error::DeviceError;
 use crate::preprocess::Preprocess;
@@ -64,6 +65,9 @@ impl CudaLane {
         };
         let to = target.map_or(output.memory(), |buffer| &self.buffers[buffer].memory);
         let bytes = self.spec.layout.copy_bytes(samples).min(to.bytes());
+        if let Some(timing) = &mut self.timing {
+            timing.copy_starts(&self.upload);
+        }
         let copying = match driver::upload(&self.upload, memory, event, to, bytes) {
             Ok(copying) => copying,
             Err(not_copied) => {
@@ -72,6 +76,9 @@ impl CudaLane {
                 return Err(self.failed(not_copied.error));
             }
         };
+        if let Some(timing) = &mut self.timing {
+            timing.copy_ends(&self.upload);
+        }
         let queued = copying.hold(&self.compute).map_err(|error| self.failed(error));
         match queued.and_then(|()| self.run_kernels(target, samples, output)) {
             Ok(done) => {
@@ -109,7 +116,13 @@ impl CudaLane {
         let done = self.spare_event()?;
         let from = target.map_or(output.memory(), |buffer| &self.buffers[buffer].memory);
         let (stream, to) = (&self.compute, output.memory());
+        if let Some(timing) = &mut self.timing {
+            timing.kernel_starts(stream, false);
+        }
         let queued = self.kernels.launch(stream, from, to, output.sums(), samples).and_then(|()| {
+            if let Some(timing) = &mut self.timing {
+                timing.kernel_ends(stream);
+            }
             target.map_or(Ok(()), |buffer| self.buffers[buffer].read.record(stream))?;
             done.record(stream)
         });
@@ -164,10 +177,16 @@ impl CudaLane {
         let target = self.target(output)?;
         let to = target.map_or(output.memory(), |buffer| &self.buffers[buffer].memory);
         let (batch, bytes) = (self.backend.batch(), self.spec.layout.sample().byte_len());
+        if let Some(timing) = &mut self.timing {
+            timing.copy_starts(&self.upload);
+        }
         let queued = match &mut self.direct {
             Some(direct) => direct.copy(0, batch, offsets, bytes, to),
             None => Ok(()),
         };
+        if let Some(timing) = &mut self.timing {
+            timing.copy_ends(&self.upload);
+        }
         let ordered = queued.and_then(|()| self.uploaded.record(&self.upload));
         let ordered = ordered.and_then(|()| self.uploaded.hold(&self.compute));
         ordered.map_err(|error| self.failed(error))?;
@@ -187,8 +206,11 @@ impl CudaLane {
         let queued = match &self.direct {
             Some(direct) => {
                 let (on_device, to, sums) = (&self.buffers[turn].memory, output.memory(), output.sums());
+                let timing = &mut self.timing;
                 driver::upload_words(&stream, &self.offsets, on_device)
+                    .map(|()| timing.iter_mut().for_each(|timing| timing.kernel_starts(&stream, true)))
                     .and_then(|()| self.kernels.gather(&stream, direct, &self.offsets, on_device, to, sums))
+                    .map(|()| timing.iter_mut().for_each(|timing| timing.kernel_ends(&stream)))
                     .and_then(|()| done.record(&stream))
             }
             None => Ok(()),
@@ -199,7 +221,8 @@ impl CudaLane {
     fn sent(&mut self, done: Event) -> SubmissionId {
         let id = self.next_id;
         self.next_id += 1;
-        self.in_flight.push_back(InFlight { id, done });
+        let marks = self.timing.as_mut().and_then(Timing::queued);
+        self.in_flight.push_back(InFlight { id, done, marks });
         id
     }
 }

@@ -9,8 +9,12 @@ use crate::error::DeviceError;
 /// What a [`HostBackend`](super::HostBackend) should do wrong. Submissions are counted from zero over all its lanes.
 #[derive(Clone, Debug, Default)]
 pub struct Faults {
-    /// How long each submission takes before the device reads the slot.
+    /// How long each submission takes before the device reads the slot, however many are on their way.
     pub delay: Duration,
+    /// How much longer the device takes to copy each batch; it copies one at a time.
+    pub copy: Duration,
+    /// How much longer its kernel takes for each batch; it runs one at a time, after the copy.
+    pub kernel: Duration,
     /// This submission is refused; the device lives on.
     pub refuse_submission: Option<u64>,
     /// The device is lost at this submission.
@@ -32,6 +36,11 @@ impl FaultState {
 
     pub(super) fn delay(&self) -> Duration {
         self.faults.delay
+    }
+
+    /// How much longer copy and kernel take.
+    pub(super) fn slowness(&self) -> (Duration, Duration) {
+        (self.faults.copy, self.faults.kernel)
     }
 
     pub(super) fn lose(&self, reason: &str) {

@@ -30,6 +30,11 @@ impl Kernel {
         }
     }
 
+    /// Whether it does more than copy.
+    pub(super) fn computes(&self) -> bool {
+        !matches!(self, Self::Copy)
+    }
+
     /// Computes the tensor of whole samples. `out` is at least as long as the tensor and aligned for its elements.
     pub(super) fn run(&self, samples: &[u8], out: &mut [u8]) {
         match self {

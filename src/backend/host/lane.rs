@@ -7,7 +7,9 @@ use super::faults::FaultState;
 use super::kernel::Kernel;
 use super::queue::{Queue, Submission};
 use super::tensor::HostTensor;
-use crate::backend::{Feed, Footprint, Lane, LaneSpec, MemoryUse, Rejected, SubmissionId, Submitted, Wait};
+use crate::backend::{
+    Feed, Footprint, GpuSpan, GpuTimes, Lane, LaneSpec, MemoryUse, Rejected, SubmissionId, Submitted, Wait,
+};
 use crate::error::DeviceError;
 use crate::layout::BatchLayout;
 use crate::staging::{Cancelled, Fill, FillState, Filled, HostMemory, Lent};
@@ -45,11 +47,12 @@ impl HostLane {
         let staging = (bytes * slots.len()) as u64;
         let desc = spec.preprocess.tensor(&spec.layout, spec.layout.batch_size());
         let kernel = Kernel::new(&spec.preprocess, &spec.layout);
+        let queue = Queue::new(kernel, spec.layout, Arc::clone(&faults), slots.len());
         Ok(Self {
             layout: spec.layout,
             output_bytes: desc.buffer_bytes().unwrap_or(usize::MAX),
             fingerprints: spec.fingerprints,
-            queue: Arc::new(Queue::new(kernel, spec.layout, Arc::clone(&faults), slots.len())),
+            queue: Arc::new(if spec.timing { queue.timed(spec.slots + spec.outputs) } else { queue }),
             faults,
             memory: MemoryUse { held: Footprint { staging, ..Footprint::default() }, allocations: slots.len() as u64 },
             slots,
@@ -133,7 +136,7 @@ impl Lane for HostLane {
         self.next_id += 1;
         self.in_flight += 1;
         let due = Instant::now() + self.faults.delay();
-        self.queue.push(Submission { id, slot, memory, samples, tensor: output.clone(), due });
+        self.queue.push(Submission { id, slot, memory, samples, tensor: output.clone(), start: due, due });
         Ok(Submitted { id, tensor: output })
     }
 
@@ -154,6 +157,14 @@ impl Lane for HostLane {
 
     fn memory(&self) -> MemoryUse {
         self.memory
+    }
+
+    fn gpu_times(&mut self) -> Option<GpuTimes> {
+        self.queue.times()
+    }
+
+    fn gpu_spans(&mut self, spans: &mut Vec<GpuSpan>) {
+        self.queue.spans(spans);
     }
 }
 

@@ -1,7 +1,7 @@
 //! Host memory as a device: the reference every other backend is compared with, and what runs where there is no driver.
 //!
 //! Its one strategy is `memcpy`. Batches become [`HostTensor`]s in ordinary memory; normalisation runs on the CPU from tables
-//! rounded once from f64. [`Faults`] make it delay, fail or lose its device, so that programs can test how they take that.
+//! rounded once from f64. [`Faults`] make it slow down, fail or lose its device, so that programs can test how they take that.
 
 mod faults;
 mod kernel;
@@ -21,6 +21,9 @@ use faults::FaultState;
 use super::{AdapterInfo, Api, Backend, DeviceType, Footprint, LaneSpec, Strategy, StrategySupport};
 use crate::error::{DeviceError, LayoutError, OpenError, Unsupported};
 use crate::staging::HostMemory;
+
+/// Larger than caches are.
+const CEILING_BYTES: usize = 64 << 20;
 
 /// Host memory as a device.
 #[derive(Clone, Debug)]
@@ -122,5 +125,10 @@ impl Backend for HostBackend {
             copied += bytes as u64;
         }
         Ok(copied as f64 / start.elapsed().as_secs_f64())
+    }
+
+    fn kernel_ceiling(&self, at_least: Duration) -> Result<Option<f64>, DeviceError> {
+        // The kernel runs on the CPU, and what it reads and writes is what a copy does.
+        self.copy_ceiling(CEILING_BYTES, at_least).map(|rate| Some(2.0 * rate))
     }
 }

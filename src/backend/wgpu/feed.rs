@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use super::bandwidth;
 use super::buffers::{device_bytes, output_bytes};
 use super::device::WgpuBackend;
 use super::direct::Cut;
@@ -69,6 +70,10 @@ impl Backend for WgpuBackend {
             copied += size * Self::COPIES_A_ROUND;
         }
         Ok(copied as f64 / start.elapsed().as_secs_f64())
+    }
+
+    fn kernel_ceiling(&self, at_least: Duration) -> Result<Option<f64>, DeviceError> {
+        bandwidth::kernel_ceiling(self, at_least)
     }
 }
 

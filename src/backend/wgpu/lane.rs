@@ -13,7 +13,7 @@ use super::tensor::{WgpuTensor, Writing};
 use super::timing::Timing;
 use super::vulkan::Keep;
 use crate::backend::{
-    Feed, Footprint, GpuTimes, Lane, LaneSpec, MemoryUse, Rejected, Strategy, SubmissionId, Submitted, Wait,
+    Feed, Footprint, GpuSpan, GpuTimes, Lane, LaneSpec, MemoryUse, Rejected, Strategy, SubmissionId, Submitted, Wait,
 };
 use crate::error::{DeviceError, OpenError};
 use crate::preprocess::Preprocess;
@@ -89,6 +89,8 @@ impl WgpuLane {
         };
         let staging = staging::make(backend, spec, device_bytes.as_ref())?;
         let slots = direct.as_ref().map_or(spec.slots, Direct::submissions);
+        let copies = direct.as_ref().map_or_else(|| staging.copies(), |_| !gathers);
+        let timing = if spec.timing { Timing::new(backend, spec.slots + spec.outputs, copies)? } else { None };
         let allocations = direct.as_ref().map_or(spec.slots as u64, Direct::allocations);
         Ok(Self {
             backend: backend.clone(),
@@ -102,7 +104,7 @@ impl WgpuLane {
             held: Footprint { outputs: 0, ..footprint },
             allocations: allocations + u64::from(device_bytes.is_some()),
             direct,
-            timing: if spec.timing { Timing::new(backend, spec.slots + spec.outputs)? } else { None },
+            timing,
             device_bytes,
             spec: spec.clone(),
         })
@@ -262,6 +264,13 @@ impl Lane for WgpuLane {
         let timing = self.timing.as_mut()?;
         timing.collect(&self.backend);
         timing.times()
+    }
+
+    fn gpu_spans(&mut self, spans: &mut Vec<GpuSpan>) {
+        if let Some(timing) = &mut self.timing {
+            timing.collect(&self.backend);
+            timing.spans(spans);
+        }
     }
 
     fn memory(&self) -> MemoryUse {

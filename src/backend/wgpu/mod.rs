@@ -33,6 +33,7 @@
 //! [`HostArena`](crate::source::HostArena) there.
 
 mod adapters;
+mod bandwidth;
 mod buffers;
 mod device;
 mod direct;

@@ -119,32 +119,6 @@ impl WgpuTensor {
             backend.queue().submit([encoder.finish()])
         })
     }
-
-    /// Copies `bytes` bytes of a buffer to the CPU.
-    fn read_back(&self, from: &wgpu::Buffer, bytes: usize) -> Result<Vec<u8>, DeviceError> {
-        let backend = &self.0.backend;
-        let size = (bytes as u64).next_multiple_of(wgpu::COPY_BUFFER_ALIGNMENT);
-        let mapped = Arc::new(AtomicBool::new(false));
-        let flag = Arc::clone(&mapped);
-        let staging = backend.allocate("a buffer to read back to", size, || {
-            let staging = backend.device().create_buffer(&wgpu::BufferDescriptor {
-                label: Some("gpufeed read back"),
-                size,
-                usage: wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST,
-                mapped_at_creation: false,
-            });
-            let mut encoder = backend.device().create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
-            encoder.copy_buffer_to_buffer(from, 0, &staging, 0, size);
-            encoder
-                .map_buffer_on_submit(&staging, wgpu::MapMode::Read, .., move |_| flag.store(true, Ordering::Release));
-            backend.queue().submit([encoder.finish()]);
-            staging
-        })?;
-        backend.wait_until(None, || mapped.load(Ordering::Acquire))?;
-        let view = staging.slice(..).get_mapped_range();
-        let view = view.map_err(|error| backend.refused(format!("reading back failed: {error}")))?;
-        Ok(view[..bytes].to_vec())
-    }
 }
 
 impl Tensor for WgpuTensor {
@@ -179,13 +153,42 @@ impl Tensor for WgpuTensor {
     }
 
     fn read(&self, desc: &TensorDesc) -> Result<Vec<u8>, DeviceError> {
-        self.read_back(&self.0.buffer, desc.byte_len())
+        read_back(&self.0.backend, &self.0.buffer, 0, desc.byte_len())
     }
 
     fn fingerprints(&self, samples: usize) -> Result<Option<Vec<Fingerprint>>, DeviceError> {
         let Some(sums) = &self.0.fingerprints else { return Ok(None) };
         let bytes = usize::try_from(fingerprint_bytes(samples)).unwrap_or(usize::MAX);
-        let bytes = self.read_back(sums, bytes)?;
+        let bytes = read_back(&self.0.backend, sums, 0, bytes)?;
         Ok(Some(bytes.as_chunks().0.iter().take(samples).map(|&word| u64::from_le_bytes(word)).collect()))
     }
+}
+
+/// Copies `bytes` bytes of a buffer, from `start` on, to the CPU.
+pub(super) fn read_back(
+    backend: &WgpuBackend,
+    from: &wgpu::Buffer,
+    start: u64,
+    bytes: usize,
+) -> Result<Vec<u8>, DeviceError> {
+    let size = (bytes as u64).next_multiple_of(wgpu::COPY_BUFFER_ALIGNMENT);
+    let mapped = Arc::new(AtomicBool::new(false));
+    let flag = Arc::clone(&mapped);
+    let staging = backend.allocate("a buffer to read back to", size, || {
+        let staging = backend.device().create_buffer(&wgpu::BufferDescriptor {
+            label: Some("gpufeed read back"),
+            size,
+            usage: wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST,
+            mapped_at_creation: false,
+        });
+        let mut encoder = backend.device().create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
+        encoder.copy_buffer_to_buffer(from, start, &staging, 0, size);
+        encoder.map_buffer_on_submit(&staging, wgpu::MapMode::Read, .., move |_| flag.store(true, Ordering::Release));
+        backend.queue().submit([encoder.finish()]);
+        staging
+    })?;
+    backend.wait_until(None, || mapped.load(Ordering::Acquire))?;
+    let view = staging.slice(..).get_mapped_range();
+    let view = view.map_err(|error| backend.refused(format!("reading back failed: {error}")))?;
+    Ok(view[..bytes].to_vec())
 }

@@ -236,3 +236,12 @@ fn imported_memory_is_let_go_with_a_destroyed_device() {
         assert!(gone.load(Ordering::Acquire));
     }
 }
+
+#[test]
+fn a_copying_kernel_is_measured_on_every_device() {
+    for backend in opened() {
+        // It checks that it copies.
+        let rate = backend.kernel_ceiling(std::time::Duration::from_millis(10)).expect("it is measured");
+        assert!(rate.is_some_and(|rate| rate > 0.0), "{}: {rate:?}", backend.info().id);
+    }
+}

@@ -4,10 +4,11 @@
 //! knowing which were right.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
 use super::device::WgpuBackend;
-use crate::backend::GpuTimes;
+use crate::backend::times::SpanLog;
+use crate::backend::{GpuSpan, GpuTimes, SubmissionId};
 use crate::error::DeviceError;
 
 /// Before the copy, between copy and kernels, after the kernels.
@@ -25,8 +26,9 @@ pub(super) struct Timing {
     sets: Vec<Set>,
     /// Seconds a tick.
     tick: f64,
-    /// `None` once nonsense was read.
-    times: Option<GpuTimes>,
+    /// Whether batches are copied by commands of their own.
+    copies: bool,
+    log: SpanLog,
 }
 
 struct Set {
@@ -34,26 +36,29 @@ struct Set {
     resolved: wgpu::Buffer,
     read: wgpu::Buffer,
     state: Arc<AtomicU8>,
+    /// The submission that it marks.
+    id: AtomicU64,
 }
 
 impl Timing {
-    /// `None` where the device cannot.
+    /// `None` where the device cannot. `copies` tells whether batches are copied by commands of their own.
     ///
     /// # Errors
     /// The device's error.
-    pub(super) fn new(backend: &WgpuBackend, batches: usize) -> Result<Option<Self>, DeviceError> {
+    pub(super) fn new(backend: &WgpuBackend, batches: usize, copies: bool) -> Result<Option<Self>, DeviceError> {
         let needed = wgpu::Features::TIMESTAMP_QUERY | wgpu::Features::TIMESTAMP_QUERY_INSIDE_ENCODERS;
         if !backend.device().features().contains(needed) {
             return Ok(None);
         }
         let sets = backend.scope(|| (0..batches).map(|_| Set::new(backend.device())).collect())?;
         let tick = f64::from(backend.queue().get_timestamp_period()) * 1e-9;
-        Ok(Some(Self { sets, tick, times: Some(GpuTimes::default()) }))
+        Ok(Some(Self { sets, tick, copies, log: SpanLog::new(batches) }))
     }
 
     /// Marks the start of a batch's copy. The number is for the marks that follow.
-    pub(super) fn start(&self, encoder: &mut wgpu::CommandEncoder) -> Option<usize> {
+    pub(super) fn start(&self, id: SubmissionId, encoder: &mut wgpu::CommandEncoder) -> Option<usize> {
         let set = self.sets.iter().position(|set| set.state.load(Ordering::Acquire) == FREE)?;
+        self.sets[set].id.store(id, Ordering::Relaxed);
         encoder.write_timestamp(&self.sets[set].queries, 0);
         Some(set)
     }
@@ -67,7 +72,7 @@ impl Timing {
 
     /// Marks the end of the kernels, and asks for the times.
     pub(super) fn end(&self, set: Option<usize>, encoder: &mut wgpu::CommandEncoder) {
-        let Some(Set { queries, resolved, read, state }) = set.map(|set| &self.sets[set]) else { return };
+        let Some(Set { queries, resolved, read, state, .. }) = set.map(|set| &self.sets[set]) else { return };
         encoder.write_timestamp(queries, 2);
         encoder.resolve_query_set(queries, 0..MARKS, resolved, 0);
         encoder.copy_buffer_to_buffer(resolved, 0, read, 0, BYTES);
@@ -79,19 +84,27 @@ impl Timing {
 
     /// What was collected so far; `None` where the device tells nonsense.
     pub(super) fn times(&self) -> Option<GpuTimes> {
-        self.times
+        self.log.sum()
+    }
+
+    /// The spans that were collected.
+    pub(super) fn spans(&mut self, spans: &mut Vec<GpuSpan>) {
+        self.log.take(spans);
     }
 
     /// Reads the marks that have arrived.
     pub(super) fn collect(&mut self, backend: &WgpuBackend) {
         for set in self.sets.iter().filter(|set| set.state.load(Ordering::Acquire) == ARRIVED) {
+            let id = set.id.load(Ordering::Relaxed);
             let Some(marks) = set.take(backend) else { continue };
-            let measured = seconds(marks, self.tick);
-            self.times = self.times.zip(measured).map(|(sum, (copy, kernel))| GpuTimes {
-                copy_s: sum.copy_s + copy,
-                kernel_s: sum.kernel_s + kernel,
-                batches: sum.batches + 1,
-            });
+            match seconds(marks, self.tick) {
+                Some([start, copied, end]) => {
+                    // Without a copy the marks before and after it are apart all the same, by what the device does in between.
+                    let copied = if self.copies { copied } else { start };
+                    self.log.add(GpuSpan { id, copy: start..copied, kernel: copied..end });
+                }
+                None => self.log.distrust(),
+            }
         }
     }
 }
@@ -113,6 +126,7 @@ impl Set {
             resolved: buffer(wgpu::BufferUsages::QUERY_RESOLVE | wgpu::BufferUsages::COPY_SRC),
             read: buffer(wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST),
             state: Arc::default(),
+            id: AtomicU64::new(0),
         }
     }
 
@@ -129,11 +143,12 @@ impl Set {
     }
 }
 
-/// Seconds of copy and of kernels, if these can be times.
-fn seconds([start, copied, end]: [u64; MARKS as usize], tick: f64) -> Option<(f64, f64)> {
-    let between = |from: u64, to: u64| to.checked_sub(from).map(|ticks| ticks as f64 * tick);
-    let (copy, kernel) = (between(start, copied)?, between(copied, end)?);
-    (start != 0 && copy + kernel > 0.0 && copy + kernel < MOST_SECONDS).then_some((copy, kernel))
+/// The marks in seconds of the device's clock, if these can be times.
+fn seconds(marks: [u64; MARKS as usize], tick: f64) -> Option<[f64; MARKS as usize]> {
+    let [start, copied, end] = marks;
+    let took = end.checked_sub(start)? as f64 * tick;
+    let sane = start != 0 && start <= copied && copied <= end && took > 0.0 && took < MOST_SECONDS;
+    sane.then(|| marks.map(|mark| mark as f64 * tick))
 }
 
 #[cfg(test)]
@@ -142,8 +157,8 @@ mod tests {
 
     #[test]
     fn nonsense_is_no_time() {
-        assert_eq!(seconds([1000, 3000, 4000], 1e-3), Some((2.0, 1.0)));
-        assert_eq!(seconds([1000, 1000, 4000], 1e-3), Some((0.0, 3.0)));
+        assert_eq!(seconds([1024, 3072, 4096], 1.0 / 1024.0), Some([1.0, 3.0, 4.0]));
+        assert_eq!(seconds([1024, 1024, 4096], 1.0 / 1024.0), Some([1.0, 1.0, 4.0]));
         for marks in [[0, 0, 0], [0, 5, 9], [7, 7, 7], [7, 6, 9], [7, 9, 8], [1, 2, u64::MAX]] {
             assert_eq!(seconds(marks, 1e-3), None);
         }

@@ -43,6 +43,12 @@ pub fn parse_bytes(text: &str) -> Result<u64, String> {
     bytes.filter(|&bytes| bytes > 0).ok_or_else(|| "expected bytes, as in 512MB, 1GiB or 1.5GiB".to_owned())
 }
 
+/// A positive number of seconds, `0.5`.
+pub fn parse_period(text: &str) -> Result<std::time::Duration, String> {
+    let seconds = text.parse::<f64>().ok().filter(|seconds| (0.01..=1e6).contains(seconds));
+    seconds.map(std::time::Duration::from_secs_f64).ok_or_else(|| "expected seconds, from 0.01 to 1000000".to_owned())
+}
+
 /// Bytes in binary units, three digits: `1.50 GiB`.
 pub fn bytes(bytes: u64) -> String {
     let (mut value, mut unit) = (bytes as f64, "B");

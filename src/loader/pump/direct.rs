@@ -58,7 +58,7 @@ impl<L: Lane> Pump<L> {
         };
         let sampler = &epoch.sampler;
         let Some(direct) = &mut self.direct else { return false };
-        let start = Instant::now();
+        let start = self.clock.unwrap_or_else(Instant::now);
         if self.lane.in_flight() >= direct.depth {
             self.progress.starved_since.get_or_insert(start);
             return false;
@@ -73,18 +73,19 @@ impl<L: Lane> Pump<L> {
         }
         direct.locate(sampler.batch(number), &mut output);
         let padding = sampler.padding(number);
-        let located = Instant::now();
+        let located = *self.clock.insert(Instant::now());
         self.metrics.begun(located - start, waited);
         let Output { tensor, indices, labels } = output;
         let samples = indices.len();
         match self.lane.submit(Feed::Direct(&direct.offsets), samples, tensor) {
             Ok(submitted) => {
-                let now = Instant::now();
-                self.metrics.submitted(Duration::ZERO, Duration::ZERO, now - located);
-                self.activity.moved();
-                self.progress.in_flight.push((submitted.id, Passage { begun: start, submitted: now }));
+                let (epoch, at) = (sampler.epoch(), *self.clock.insert(Instant::now()));
+                let [handed_out, ended, sent] = [located; 3];
+                let passage =
+                    Passage { epoch, number, slot: None, begun: start, handed_out, ended, sent, submitted: at };
+                self.note_submitted(submitted.id, Duration::ZERO, passage);
                 let output = Output { tensor: submitted.tensor, indices, labels };
-                self.deliver(output, Ok(Delivered { number, samples, padding }));
+                self.deliver(output, Ok(Delivered { number, samples, padding, at }));
             }
             Err(rejected) => {
                 let output = Output { tensor: rejected.tensor, indices, labels };

@@ -51,7 +51,7 @@ impl<L: Lane> Pump<L> {
                 None => self.inbox.recv().ok(),
             };
             match message {
-                Some(ToPump::SlotEnded(slot)) => self.progress.slot_ended(slot),
+                Some(ToPump::SlotEnded(slot)) => self.progress.slot_ended(slot, Instant::now()),
                 Some(ToPump::Call(call)) => call(),
                 Some(_) => {}
                 None => {

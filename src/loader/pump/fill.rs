@@ -23,7 +23,7 @@ impl<L: Lane> Pump<L> {
         let (Some(number), Some(_), None) = (progress.window.to_begin(), &progress.epoch, &progress.lost) else {
             return false;
         };
-        let start = Instant::now();
+        let start = self.clock.unwrap_or_else(Instant::now);
         let fill = match self.lane.begin() {
             Ok(Some(fill)) => fill,
             Ok(None) => {
@@ -39,11 +39,14 @@ impl<L: Lane> Pump<L> {
                 return true;
             }
         };
-        let begun = Instant::now();
+        let begun = *self.clock.insert(Instant::now());
         let waited = progress.starved_since.take().map(|since| start - since);
         self.metrics.begun(begun - start, waited);
         self.activity.moved();
+        self.observer.flush();
         self.fill_first(fill, start, begun, number);
+        // Cutting and handing out took a while.
+        self.clock = None;
         true
     }
 
@@ -51,7 +54,8 @@ impl<L: Lane> Pump<L> {
     fn fill_first(&mut self, mut fill: Fill, at: Instant, handed_out: Instant, number: u64) {
         let (slot, progress) = (fill.slot(), &mut self.progress);
         let Some(epoch) = &progress.epoch else { return };
-        progress.assemblies[slot].start(epoch.sampler.batch(number), epoch.sampler.padding(number));
+        let (sampler, batch) = (&epoch.sampler, (epoch.sampler.epoch(), number));
+        progress.assemblies[slot].start(sampler.batch(number), sampler.padding(number), batch);
         cut(&mut fill, &progress.assemblies[slot], 0, &self.layout, self.workers, &mut progress.cut);
         self.progress.window.begun(Some(slot), Begun::Filling { fill, at, handed_out, ended: None });
         self.hand_out(slot);
@@ -63,7 +67,7 @@ impl<L: Lane> Pump<L> {
         let assembly = &self.progress.assemblies[slot];
         let first = if self.skips && !assembly.is_cancelled() { assembly.drop_skipped() } else { None };
         let samples = assembly.samples();
-        self.progress.slot_ended(slot);
+        self.progress.slot_ended(slot, self.now());
         if let Some(first) = first
             && samples > 0
         {
@@ -94,7 +98,7 @@ impl<L: Lane> Pump<L> {
             lost_worker |= self.jobs.send(job).is_err();
         }
         if lost_worker {
-            self.progress.slot_ended(slot);
+            self.progress.slot_ended(slot, Instant::now());
         }
     }
 }

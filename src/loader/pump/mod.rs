@@ -8,10 +8,12 @@
 mod direct;
 mod ending;
 mod fill;
+mod observe;
 mod progress;
 mod send;
 
 pub(super) use direct::Direct;
+pub(super) use observe::Observer;
 pub(super) use progress::Progress;
 
 use std::sync::Arc;
@@ -88,6 +90,8 @@ pub(super) struct Delivered {
     pub(super) samples: usize,
     /// How many of them repeat others.
     pub(super) padding: usize,
+    /// When it was submitted.
+    pub(super) at: Instant,
 }
 
 pub(super) struct Pump<L: Lane> {
@@ -105,6 +109,9 @@ pub(super) struct Pump<L: Lane> {
     pub(super) toll: Toll,
     /// Whether bad samples are left out.
     pub(super) skips: bool,
+    pub(super) observer: Observer,
+    /// The time, while nothing takes any.
+    pub(super) clock: Option<Instant>,
     /// Set where the device reads the source's memory by itself; then there are no fills.
     pub(super) direct: Option<Direct>,
 }
@@ -126,7 +133,7 @@ impl<L: Lane> Pump<L> {
                 }
             }
             self.advance(looked);
-            let waited = self.block();
+            let waited = self.wait();
             looked = matches!(waited, Ok(None));
             match waited {
                 Ok(Some(message)) => {
@@ -142,6 +149,9 @@ impl<L: Lane> Pump<L> {
 
     /// Takes one message; the deadline if it is the last.
     fn handle(&mut self, message: ToPump) -> Option<Instant> {
+        if !matches!(message, ToPump::SlotEnded(_) | ToPump::Wake) {
+            self.clock = None;
+        }
         match message {
             ToPump::Start(epoch) => {
                 self.discard();
@@ -250,14 +260,21 @@ impl<L: Lane> Pump<L> {
     /// Notes what the device has finished.
     fn reap(&mut self, wait: Wait) {
         let result = self.lane.reap(wait, &mut self.progress.finished);
-        let now = Instant::now();
+        self.clock = None;
+        if !self.progress.finished.is_empty() {
+            self.look();
+        }
+        let now = self.clock;
         for id in self.progress.finished.drain(..) {
             self.activity.moved();
-            if let Some(at) = self.progress.in_flight.iter().position(|(submission, _)| *submission == id) {
+            let at = self.progress.in_flight.iter().position(|(submission, _)| *submission == id);
+            if let (Some(at), Some(now)) = (at, now) {
                 let (_, passage) = self.progress.in_flight.swap_remove(at);
-                self.metrics.finished(passage, now);
+                self.metrics.finished(&passage, now);
+                self.observer.finished(id, &passage, now);
             }
         }
+        self.look_at_the_clock();
         match result {
             Ok(()) => {}
             Err(error @ DeviceError::Lost { .. }) => {

@@ -63,9 +63,9 @@ impl Progress {
         self.epoch.as_ref().map_or(0, |epoch| epoch.generation)
     }
 
-    pub(super) fn slot_ended(&mut self, slot: usize) {
+    pub(super) fn slot_ended(&mut self, slot: usize, now: Instant) {
         if let Some(Begun::Filling { ended, .. }) = self.window.ready(slot) {
-            *ended = Some(Instant::now());
+            *ended = Some(now);
         }
     }
 }

@@ -1,7 +1,6 @@
 //! From a filled slot to a delivered batch.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use super::super::assembly::Assembly;
 use super::super::bad::BadSample;
@@ -30,36 +29,31 @@ impl<L: Lane> Pump<L> {
                 self.deliver(output, Err(LoadError::Device { batch: number, stage: Stage::Begin, source }));
             }
             Begun::Filling { fill, at, handed_out, ended } => {
-                let ended = ended.unwrap_or(handed_out);
-                self.finish_fill(fill, Passage { begun: at, submitted: at }, ended - handed_out, output, number);
+                let epoch = self.progress.epoch.as_ref().map_or(0, |epoch| epoch.sampler.epoch());
+                let (slot, ended, sent) = (Some(fill.slot()), ended.unwrap_or(handed_out), self.now());
+                let passage = Passage { epoch, number, slot, begun: at, handed_out, ended, sent, submitted: sent };
+                self.finish_fill(fill, passage, output);
             }
         }
         true
     }
 
-    fn finish_fill(
-        &mut self,
-        fill: Fill,
-        passage: Passage,
-        fill_time: Duration,
-        output: Output<L::Tensor>,
-        number: u64,
-    ) {
-        let slot = fill.slot();
+    fn finish_fill(&mut self, fill: Fill, passage: Passage, output: Output<L::Tensor>) {
+        let (slot, number) = (fill.slot(), passage.number);
         let assembly = Arc::clone(&self.progress.assemblies[slot]);
         match fill.finish() {
             Finish::Filled(filled) => {
                 let (bad, error) = self.settle(&assembly, number);
                 let (samples, padding) = (assembly.samples(), assembly.padding());
                 if error.is_none() && samples > 0 {
-                    self.send(filled, &assembly, passage, fill_time, output, number, bad);
+                    self.send(filled, &assembly, passage, output, bad);
                     return;
                 }
                 self.lane.cancel(filled.cancel());
                 if error.is_some() {
                     self.discard();
                 }
-                let result = error.map_or(Ok(Delivered { number, samples, padding }), Err);
+                let result = error.map_or(Ok(Delivered { number, samples, padding, at: passage.sent }), Err);
                 self.deliver_with(output, result, bad);
             }
             Finish::Cancelled(cancelled) => {
@@ -75,29 +69,23 @@ impl<L: Lane> Pump<L> {
         }
     }
 
-    #[allow(clippy::too_many_arguments)] // What is known of a batch on its way out.
     fn send(
         &mut self,
         filled: Filled,
         assembly: &Assembly,
         passage: Passage,
-        fill_time: Duration,
         mut output: Output<L::Tensor>,
-        number: u64,
         bad: Vec<BadSample>,
     ) {
         assembly.copy_out(&mut output.indices, &mut output.labels);
-        let (samples, padding) = (assembly.samples(), assembly.padding());
-        let start = Instant::now();
+        let (number, samples, padding) = (passage.number, assembly.samples(), assembly.padding());
         let Output { tensor, indices, labels } = output;
         match self.lane.submit(Feed::Staged(filled), samples, tensor) {
             Ok(submitted) => {
-                let now = Instant::now();
-                self.metrics.submitted(assembly.read_time(), fill_time, now - start);
-                self.activity.moved();
-                self.progress.in_flight.push((submitted.id, Passage { submitted: now, ..passage }));
+                let passage = Passage { submitted: self.look(), ..passage };
+                self.note_submitted(submitted.id, assembly.read_time(), passage);
                 let output = Output { tensor: submitted.tensor, indices, labels };
-                self.deliver_with(output, Ok(Delivered { number, samples, padding }), bad);
+                self.deliver_with(output, Ok(Delivered { number, samples, padding, at: passage.submitted }), bad);
             }
             Err(rejected) => {
                 let output = Output { tensor: rejected.tensor, indices, labels };

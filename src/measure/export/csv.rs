@@ -10,7 +10,7 @@ use crate::measure::report::{Configuration, DeviceReport, DeviceStatus, Report, 
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Csv;
 
-const HEADER: [&str; 29] = [
+const HEADER: [&str; 32] = [
     "date",
     "gpufeed",
     "debug_build",
@@ -40,6 +40,9 @@ const HEADER: [&str; 29] = [
     "wait_p50_us",
     "wait_p95_us",
     "wait_p99_us",
+    "gpu_copy_gb_s",
+    "gpu_kernel_gb_s",
+    "kernel_ceiling_gb_s",
 ];
 
 impl Exporter for Csv {
@@ -125,6 +128,10 @@ fn round(number: usize, round: &Round, device: &DeviceReport, configuration: &Co
     for percentiles in [round.stats.latency, round.stats.wait] {
         fields.extend([percentiles.p50_us, percentiles.p95_us, percentiles.p99_us].map(|us| us.to_string()));
     }
+    let gpu = configuration.gpu;
+    fields.push(optional(gpu.and_then(|gpu| gpu.copy_gb_s)));
+    fields.push(optional(gpu.and_then(|gpu| gpu.kernel_gb_s)));
+    fields.push(optional(device.kernel_ceiling_gb_s));
     fields
 }
 
@@ -153,6 +160,7 @@ mod tests {
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines.len(), 1 + 3 + 3 + 1 + 1 + 1);
         assert!(lines[1].starts_with("2024-02-29T23:59:59Z,0.1.0,true,host,host memory,none,true,mapped-ring,64,2,4,3,measured,,1,1,250,2000,2,0.25,2,4,8,"));
+        assert!(lines[1].ends_with(",6,30,40"), "{}", lines[1]);
         assert!(lines[7].contains("direct-map,64,2,4,3,unsupported,\"no | mapping, \"\"here\"\"\",,"), "{}", lines[7]);
         assert!(lines[8].contains("failed,batch 3 is wrong,,"));
         assert!(lines[9].contains("crashed,signal 11,,"));

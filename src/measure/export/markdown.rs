@@ -10,8 +10,8 @@ use crate::measure::report::{Ceiling, Configuration, DeviceReport, DeviceStatus,
 pub struct Markdown;
 
 const HEADER: &str = "| strategy | batch | workers | slots | samples/s | GB/s | CPU s/GB | latency p50 / p95 / p99 ms \
-                      | wait p50 / p95 / p99 ms | staging GB/s (× memcpy) | share of ceiling |\n\
-                      |---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n";
+                      | wait p50 / p95 / p99 ms | staging GB/s (× memcpy) | GPU copy GB/s | kernel GB/s (of ceiling) | share of ceiling |\n\
+                      |---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n";
 
 impl Exporter for Markdown {
     fn export(&self, report: &Report) -> String {
@@ -76,6 +76,9 @@ fn section(out: &mut String, report: &Report, device: &DeviceReport) {
     for configuration in &device.configurations {
         row(out, report, device, configuration);
     }
+    if let Some(ceiling) = device.kernel_ceiling_gb_s {
+        let _ = writeln!(out, "\nA kernel that only copies reaches {ceiling:.1} GB/s here, read and written.");
+    }
     if let Some(winner) = &device.winner {
         let _ = writeln!(out, "\n{}", verdict(winner));
     }
@@ -89,9 +92,9 @@ fn row(out: &mut String, report: &Report, device: &DeviceReport, configuration: 
         (Status::Measured, Some(median)) => {
             writeln!(out, "{}{} |", numbers(configuration, median), flags(report, device))
         }
-        (Status::Unsupported { reason }, _) => writeln!(out, "not available: {} | | | | | | |", cell(reason)),
-        (Status::Failed { message, .. }, _) => writeln!(out, "**failed**: {} | | | | | | |", cell(message)),
-        _ => writeln!(out, "not measured | | | | | | |"),
+        (Status::Unsupported { reason }, _) => writeln!(out, "not available: {} | | | | | | | | |", cell(reason)),
+        (Status::Failed { message, .. }, _) => writeln!(out, "**failed**: {} | | | | | | | | |", cell(message)),
+        _ => writeln!(out, "not measured | | | | | | | | |"),
     };
 }
 
@@ -108,12 +111,17 @@ fn numbers(configuration: &Configuration, median: &Median) -> String {
         };
         format!("{:.0}% of {of}", share.percent)
     });
+    let known = |rate: Option<f64>| rate.map_or("-".to_owned(), |rate| format!("{rate:.1}"));
+    let gpu = configuration.gpu;
+    let copy = known(gpu.and_then(|gpu| gpu.copy_gb_s));
+    let of = gpu.and_then(|gpu| gpu.kernel_of_ceiling).map(|percent| format!(" ({percent:.0}%)")).unwrap_or_default();
+    let kernel = format!("{}{of}", known(gpu.and_then(|gpu| gpu.kernel_gb_s)));
     let ms = |p: crate::loader::Percentiles| {
         format!("{:.2} / {:.2} / {:.2}", p.p50_us / 1e3, p.p95_us / 1e3, p.p99_us / 1e3)
     };
     let rate = median.images_s;
     format!(
-        "{:.0} ± {:.0} | {:.2} | {cpu} | {} | {} | {staging} | {share}",
+        "{:.0} ± {:.0} | {:.2} | {cpu} | {} | {} | {staging} | {copy} | {kernel} | {share}",
         rate.median,
         rate.spread,
         median.gb_s,
@@ -158,7 +166,7 @@ mod tests {
         let rows: Vec<&str> = text.lines().filter(|line| line.starts_with('|')).collect();
         assert_eq!(rows.len(), 2 + 4, "{text}");
         for row in rows {
-            assert_eq!(row.replace("\\|", "").matches('|').count(), 12, "{row}");
+            assert_eq!(row.replace("\\|", "").matches('|').count(), 14, "{row}");
         }
     }
 
@@ -166,7 +174,10 @@ mod tests {
     fn numbers_are_flagged_and_what_has_none_says_why() {
         let text = Markdown.export(&report());
         assert!(text.contains("| mapped-ring | 64 | 2 | 4 | 2000 ± 15 | 2.00 | 0.25 |"), "{text}");
-        assert!(text.contains("2.00 (× 0.50) | 50% of host memcpy [software, debug build] |"), "{text}");
+        assert!(
+            text.contains("2.00 (× 0.50) | 6.0 | 30.0 (75%) | 50% of host memcpy [software, debug build] |"),
+            "{text}"
+        );
         assert!(
             text.contains("not available: no \\| mapping") && text.contains("**failed**: batch 3 is wrong"),
             "{text}"

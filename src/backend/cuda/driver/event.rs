@@ -22,6 +22,15 @@ impl Event {
         // Waiting for it sleeps. cudarc's own event takes one flag only, and this is two.
         let flags =
             sys::CUevent_flags::CU_EVENT_BLOCKING_SYNC as u32 | sys::CUevent_flags::CU_EVENT_DISABLE_TIMING as u32;
+        Self::with_flags(context, flags)
+    }
+
+    /// An event that the device notes the time of.
+    pub(in super::super) fn timed(context: &Arc<CudaContext>) -> Result<Self, DriverError> {
+        Self::with_flags(context, sys::CUevent_flags::CU_EVENT_DEFAULT as u32)
+    }
+
+    fn with_flags(context: &Arc<CudaContext>, flags: u32) -> Result<Self, DriverError> {
         context.bind_to_thread()?;
         let mut raw = std::ptr::null_mut();
         // SAFETY: the driver writes one handle to `raw`; a context is current.
@@ -53,6 +62,15 @@ impl Event {
             Err(DriverError(sys::CUresult::CUDA_ERROR_NOT_READY)) => Ok(false),
             Err(error) => Err(error),
         }
+    }
+
+    /// Seconds from another event to this one, to half a microsecond. Both are [`timed`](Self::timed), recorded and reached;
+    /// otherwise it is an error.
+    pub(in super::super) fn seconds_since(&self, start: &Self) -> Result<f64, DriverError> {
+        self.context.bind_to_thread()?;
+        // SAFETY: both handles live as long as their owners, which are borrowed; the driver checks what they are.
+        let milliseconds = unsafe { result::event::elapsed(start.raw, self.raw) }?;
+        Ok(f64::from(milliseconds) / 1e3)
     }
 
     /// Sleeps until it is reached.

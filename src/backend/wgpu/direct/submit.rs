@@ -53,7 +53,7 @@ impl WgpuLane {
         let (mut order, mut copies) = (None, None);
         let mut encoder = new_encoder(device);
         let timed = self.timing.as_ref().map(|timing| {
-            let set = timing.start(order.get_or_insert_with(|| new_encoder(device)));
+            let set = timing.start(id, order.get_or_insert_with(|| new_encoder(device)));
             timing.copied(set, &mut encoder);
             (timing, set)
         });

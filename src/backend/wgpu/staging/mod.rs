@@ -42,6 +42,11 @@ pub(super) trait Staging: Send {
         false
     }
 
+    /// Whether [`record`](Self::record) copies the slot by a command, and not wgpu by itself beforehand.
+    fn copies(&self) -> bool {
+        self.in_place().is_empty()
+    }
+
     /// The buffers that the kernel reads in place, one a slot; empty where the bytes are copied to the device first.
     fn in_place(&self) -> &[wgpu::Buffer] {
         &[]

@@ -50,6 +50,10 @@ impl Staging for WriteBuffer {
         true
     }
 
+    fn copies(&self) -> bool {
+        false
+    }
+
     fn allocations(&self) -> u64 {
         self.batches
     }
@@ -106,6 +110,10 @@ impl Staging for WriteBufferWith {
 
     fn recover(&mut self, _slot: usize) -> Result<(), DeviceError> {
         Ok(())
+    }
+
+    fn copies(&self) -> bool {
+        false
     }
 
     fn allocations(&self) -> u64 {

@@ -60,6 +60,9 @@ pub fn device(device: &DeviceReport, debug_build: bool, images: bool) -> String 
     }
     parts.extend(device.configurations.iter().filter_map(|c| without_numbers(c, &swept)));
     parts.extend(device.ceilings.iter().filter(|_| !measured.is_empty()).map(|c| ceilings(c, &flags)));
+    if !measured.is_empty() {
+        parts.push(by_the_devices_clock(device, &measured, &swept, &flags));
+    }
     parts.extend(status(&device.status));
     parts.join("\n")
 }
@@ -185,6 +188,35 @@ fn ceilings(of: &Ceilings, flags: &str) -> String {
     )
 }
 
+/// What the device's own clock says, configuration by configuration, and the ceiling of kernels.
+fn by_the_devices_clock(device: &DeviceReport, measured: &[&Configuration], swept: &Swept, flags: &str) -> String {
+    let known = |rate: Option<f64>| rate.map_or_else(|| "-".to_owned(), units::digits);
+    let row = |row: &&Configuration| {
+        let (gpu, settings) = (row.gpu?, &row.settings);
+        let sizes = swept.columns(settings.batch_size, settings.workers, settings.slots).map(|size| size.to_string());
+        let share = gpu.kernel_of_ceiling.map_or_else(|| "-".to_owned(), percent);
+        let rates = [known(gpu.copy_gb_s), known(gpu.kernel_gb_s), share];
+        let flag = (!flags.is_empty()).then(|| flags.to_owned());
+        Some(std::iter::once(settings.strategy.to_string()).chain(sizes).chain(rates).chain(flag).collect())
+    };
+    let rows: Vec<Vec<String>> = measured.iter().filter_map(row).collect();
+    let flagged = if flags.is_empty() { String::new() } else { format!(" ({flags})") };
+    if rows.is_empty() {
+        return "  GPU copies and kernels: not known, without a device's clock to be believed".to_owned();
+    }
+    let ceiling = device.kernel_ceiling_gb_s.map(|rate| {
+        format!(
+            "\n  ceiling of kernels, by one that only copies, read and written: {} GB/s{flagged}",
+            units::digits(rate)
+        )
+    });
+    let columns = ["copy GB/s", "kernel GB/s", "of its ceiling"];
+    let flag = (!flags.is_empty()).then_some("");
+    let sizes = swept.columns("batch", "workers", "slots");
+    let header: Vec<&str> = std::iter::once("by its own clock").chain(sizes).chain(columns).chain(flag).collect();
+    format!("{}{}", output::table(&header, CellAlignment::Right, rows), ceiling.unwrap_or_default())
+}
+
 fn status(status: &DeviceStatus) -> Option<String> {
     Some(match status {
         DeviceStatus::Ok => return None,
@@ -198,6 +230,7 @@ fn status(status: &DeviceStatus) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use gpufeed::Strategy;
+    use gpufeed::measure::GpuRates;
 
     use super::*;
     use crate::compare::testing;
@@ -218,6 +251,24 @@ mod tests {
             !text.contains("batch  ") && text.contains("images/s"),
             "sizes that are the same have no column: {text}"
         );
+    }
+
+    #[test]
+    fn the_devices_own_clock_has_a_table_or_is_said_to_be_missing() {
+        let mut report = testing::device("vulkan:0", &[(Strategy::MappedRing, 8, 200.0)]);
+        assert!(device(&report, false, true).contains("GPU copies and kernels: not known"));
+        report.kernel_ceiling_gb_s = Some(4000.0);
+        let rates = GpuRates { batches: 3, copy_gb_s: None, kernel_gb_s: Some(3000.0), kernel_of_ceiling: None };
+        report.configurations[0].gpu = Some(rates);
+        report.summarise();
+        let text = device(&report, false, true);
+        let line = text.lines().find(|line| line.contains("3000")).expect("a line with the rate");
+        assert_eq!(
+            line.split_whitespace().collect::<Vec<_>>(),
+            ["mapped-ring", "-", "3000", "75%", "software"],
+            "{text}"
+        );
+        assert!(text.contains("read and written: 4000 GB/s (software)"), "{text}");
     }
 
     #[test]

@@ -10,6 +10,7 @@ use gpufeed::{LoaderOptions, Preprocess, Share, Strategy};
 
 use super::auto::{Auto, OrAuto, strategy_or_auto};
 use super::care::CareArgs;
+use super::observe::ObserveArgs;
 use crate::args::{DataArgs, FeedArgs, usage_error};
 use crate::units;
 
@@ -32,6 +33,8 @@ pub struct RunArgs {
     pub images: DataArgs,
     #[command(flatten)]
     pub feed: FeedArgs,
+    #[command(flatten)]
+    pub observe: ObserveArgs,
     /// Save each tensor, read back from the device, as batch-000000.npy and so on, with .indices.npy and .labels.npy;
     /// several devices each into a folder in it (vulkan-0, host)
     #[arg(long, value_name = "DIR", help_heading = "Output")]

@@ -3,7 +3,9 @@
 mod args;
 mod auto;
 mod care;
+mod explain;
 mod feed;
+mod observe;
 mod open;
 mod progress;
 mod report;
@@ -19,6 +21,7 @@ use anyhow::{Error, Result};
 
 pub use args::RunArgs;
 use feed::{Ending, Stopped};
+use observe::Lines;
 use open::Feed;
 use report::Report;
 use sum::Reports;
@@ -32,26 +35,34 @@ const SETTLE: Duration = Duration::from_millis(5);
 pub fn run(args: &RunArgs) -> Result<ExitCode> {
     let share = args.check()?;
     let state = args.care.state_file(args.devices.len())?;
-    let mut feeds = open::open(args, share)?;
+    let mut observed = args.observe.prepare()?;
+    let mut feeds = open::open(args, share, &observed)?;
     // Until here Ctrl-C ends the command at once: nothing was measured yet.
     interrupt::catch()?;
+    let lines = observed.start(&feeds)?;
     let endings = feed::load(&mut feeds, args.loading.epochs, state.as_ref());
     let kept = state.map_or(Ok(()), |state| state.close());
     // What the device has finished last is counted when the loader looks for it.
     thread::sleep(SETTLE);
-    let printed = tell(args, &feeds, &endings);
+    let written = lines.map_or(Ok(()), Lines::finish);
+    let printed = tell(args, feeds, &endings);
+    let written = written.and(observed.finish());
     let interrupted = endings.iter().any(|ending| ending.interrupted);
     let errors = endings.into_iter().filter_map(|ending| ending.error).filter(|error| !error.is::<Stopped>());
     // A reader of the report that has gone away does not make the run a success.
     first(errors.chain(kept.err()))?;
+    written?;
     printed?;
     Ok(if interrupted { ExitCode::from(interrupt::EXIT_CODE) } else { ExitCode::SUCCESS })
 }
 
-fn tell(args: &RunArgs, feeds: &[Feed], endings: &[Ending]) -> Result<()> {
+fn tell(args: &RunArgs, feeds: Vec<Feed>, endings: &[Ending]) -> Result<()> {
     let report =
         |(feed, ending): (&Feed, &Ending)| Report::new(&feed.loader, args, ending).with_auto(feed.tuned.as_ref());
     let mut devices: Vec<Report> = feeds.iter().zip(endings).map(report).collect();
+    if args.observe.explain {
+        explain::explain(feeds, &mut devices);
+    }
     match devices.pop() {
         Some(only) if devices.is_empty() => {
             if args.json {

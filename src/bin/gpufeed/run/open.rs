@@ -8,6 +8,7 @@ use gpufeed::{AnyBackend, AnyLoader, LastBatch, LoaderOptions, OpenError, Resume
 
 use super::RunArgs;
 use super::auto::Auto;
+use super::observe::Observed;
 use super::save::Saver;
 use super::state;
 use crate::args::{open_source, usage_error};
@@ -15,6 +16,7 @@ use crate::{fallback, output};
 
 /// One device's part of a run.
 pub struct Feed {
+    pub device: AnyBackend,
     pub loader: AnyLoader,
     /// Of what was measured first, if anything was.
     pub tuned: Option<Tuned>,
@@ -24,14 +26,15 @@ pub struct Feed {
 }
 
 /// Opens every device that was asked for, with a loader on each; they share one source.
-pub fn open(args: &RunArgs, share: Share) -> Result<Vec<Feed>> {
+pub fn open(args: &RunArgs, share: Share, observed: &Observed) -> Result<Vec<Feed>> {
     let source = open_source(&args.data, &args.images)?;
     let preprocess = args.feed.preprocess(source.layout())?;
     let devices = devices(&args.devices)?;
     let several = devices.len() > 1;
     let tokens = args.care.resume.as_deref().map(|path| state::read(path, devices.len())).transpose()?;
     let open = |(number, device): (usize, &AnyBackend)| {
-        let options = args.options(share, preprocess.clone(), number, devices.len());
+        let mut options = args.options(share, preprocess.clone(), number, devices.len());
+        observed.apply(&mut options);
         let id = &device.info().id;
         let token = tokens.as_ref().map(|tokens| tokens[number].clone());
         feed(args, device, &source, options, token, several)
@@ -106,7 +109,7 @@ fn feed(
         // Said before anything is loaded.
         loader.check_resume(token)?;
     }
-    Ok(Feed { loader, tuned, saver, token })
+    Ok(Feed { device: device.clone(), loader, tuned, saver, token })
 }
 
 /// Opens a loader in as much memory as there is, and says what it has to do without.

@@ -2,12 +2,13 @@
 
 use comfy_table::CellAlignment;
 use gpufeed::backend::{Footprint, MemoryUse};
-use gpufeed::loader::{BadSampleReport, Percentiles};
+use gpufeed::loader::{BadSampleReport, Occupancy, Percentiles, Verdict};
+use gpufeed::measure::WhatIf;
 use gpufeed::{AdapterInfo, AnyLoader, LoaderOptions, LoaderStats, SampleLayout, Strategy, Tuned};
 use serde::Serialize;
 
 use super::auto::AutoReport;
-use super::{Ending, RunArgs, Stopped};
+use super::{Ending, RunArgs, Stopped, explain};
 use crate::{devices, output, units};
 
 /// The result of a run. The names are those of the JSON.
@@ -44,6 +45,14 @@ pub struct Report {
     /// Decimal gigabytes of source bytes.
     gb_per_s: f64,
     pub(super) stats: LoaderStats,
+    data_readiness: f64,
+    occupancy: Occupancy,
+    verdict: Verdict,
+    /// The verdict and its advice in one sentence.
+    verdict_in_words: String,
+    /// What it would be if stages were free, where that was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) what_if: Option<Vec<WhatIf>>,
     /// Bytes planned.
     footprint: Footprint,
     /// Bytes held at the end; null if the loader has stopped.
@@ -98,7 +107,7 @@ impl Share {
 impl Report {
     pub fn new(loader: &AnyLoader, args: &RunArgs, ending: &Ending) -> Self {
         let (stats, tensor, options) = (loader.stats(), loader.tensor(), loader.options());
-        let elapsed_s = ending.elapsed.as_secs_f64();
+        let (elapsed_s, verdict) = (ending.elapsed.as_secs_f64(), loader.verdict());
         Self {
             device: loader.info().clone(),
             software: loader.info().is_software(),
@@ -119,6 +128,11 @@ impl Report {
             elapsed_s,
             samples_per_s: stats.samples as f64 / elapsed_s,
             gb_per_s: stats.bytes as f64 / 1e9 / elapsed_s,
+            data_readiness: stats.data_readiness(),
+            occupancy: stats.occupancy(),
+            verdict_in_words: verdict.to_string(),
+            verdict,
+            what_if: None,
             stats,
             footprint: loader.footprint(),
             memory: loader.memory(),
@@ -146,7 +160,10 @@ impl Report {
         );
         let time =
             output::table(&["where the time went", "total", "per batch", "share"], CellAlignment::Right, self.time());
-        format!("{}\n{head}\n\n{passing}\n\n{time}", self.headline())
+        let verdict = explain::verdict(&self.verdict);
+        let what_if = self.what_if.as_ref().map(|runs| explain::what_if(runs, self.samples_per_s, self.noun));
+        let parts = [format!("{}\n{head}", self.headline()), passing, time, verdict];
+        parts.into_iter().chain(what_if).collect::<Vec<_>>().join("\n\n")
     }
 
     fn headline(&self) -> String {
@@ -178,6 +195,7 @@ impl Report {
             ("source", format!("{} {} ({})", self.source_samples, self.noun, self.source)),
             ("tensor", tensor),
             ("workers", threads),
+            ("batches", self.whereabouts()),
             ("memory", memory),
         ];
         if let Some(auto) = &self.auto {
@@ -204,6 +222,15 @@ impl Report {
         rows.into_iter().map(|(name, value)| vec![name.to_owned(), value]).collect()
     }
 
+    /// Where the batches were, on average.
+    fn whereabouts(&self) -> String {
+        let Occupancy { filling, filled, in_flight, delivered, held } = self.occupancy;
+        format!(
+            "on average {filling:.1} filling, {filled:.1} filled, {in_flight:.1} in flight; {delivered:.1} ready for the user, \
+             {held:.1} held"
+        )
+    }
+
     /// Workers run side by side, so their sum is divided; so are batches on the device, whose share would mean nothing.
     fn time(&self) -> Vec<Vec<String>> {
         let stats = &self.stats;
@@ -212,13 +239,25 @@ impl Report {
             let share = if share { format!("{:.1}%", 100.0 * seconds / self.elapsed_s) } else { "-".to_owned() };
             vec![name.to_owned(), units::seconds(seconds), units::seconds(per_batch), share]
         };
-        vec![
+        let (waits, gpu) = (&stats.waits, stats.gpu.filter(|gpu| gpu.batches > 0));
+        let mut rows = vec![
             row("source, per worker", stats.source_s / self.workers as f64, true),
             row("begin (taking staging memory)", stats.begin_s, true),
             row("slot wait", stats.slot_wait_s, true),
             row("submit", stats.submit_s, true),
             row("GPU, queued to done (overlapping)", stats.gpu_s, false),
-        ]
+        ];
+        if let Some(gpu) = gpu {
+            rows.push(row("GPU copies, by its own clock", gpu.copy_s, true));
+            rows.push(row("GPU kernels, by its own clock", gpu.kernel_s, true));
+        }
+        rows.extend([
+            row("idle device, waiting for the source", waits.source_s, true),
+            row("idle workers, waiting for the device", waits.device_s, true),
+            row("both at work", waits.either_s, true),
+            row("waiting for the user", waits.consumer_s, true),
+        ]);
+        rows
     }
 }
 

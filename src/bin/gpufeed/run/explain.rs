@@ -1,0 +1,77 @@
+//! What held a run back, in words, and how fast it would have been otherwise.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use gpufeed::LoaderOptions;
+use gpufeed::loader::{Advice, Verdict};
+use gpufeed::measure::WhatIf;
+
+use super::open::Feed;
+use super::report::Report;
+use crate::units;
+use crate::{interrupt, output};
+
+/// How long each of the ceilings is measured.
+const EACH: Duration = Duration::from_millis(300);
+
+/// Measures what each device would reach if its stages were free, one device after the other. The loaders go: their memory is needed.
+pub fn explain(feeds: Vec<Feed>, reports: &mut [Report]) {
+    let part = |feed: &Feed| {
+        let loader = &feed.loader;
+        let options = LoaderOptions { strategy: Some(loader.strategy()), ..loader.options().clone() };
+        (feed.device.clone(), Arc::clone(loader.source()), options)
+    };
+    let parts: Vec<_> = feeds.iter().map(part).collect();
+    drop(feeds);
+    for ((device, source, options), report) in parts.into_iter().zip(reports) {
+        if report.error.is_none() && !interrupt::requested() {
+            report.what_if = Some(device.what_if(&source, &options, EACH, &interrupt::requested));
+        }
+    }
+}
+
+/// The verdict as a paragraph, with the options as they are called here.
+pub fn verdict(verdict: &Verdict) -> String {
+    let sentence = |text: &str| {
+        let mut letters = text.chars();
+        letters.next().map(|first| first.to_uppercase().chain(letters).collect::<String>()).unwrap_or_default()
+    };
+    let mut text = format!("{}.", sentence(&verdict.in_words()));
+    for (place, advice) in verdict.advice.iter().enumerate() {
+        text.push_str(if place == 0 { "\nNext: " } else { "\nOr: " });
+        text.push_str(&advised(advice));
+    }
+    text.lines().map(|line| output::paragraph(0, line)).collect::<Vec<_>>().join("\n")
+}
+
+fn advised(Advice { option, how, .. }: &Advice) -> String {
+    match *option {
+        // The clock is asked for together with the rest.
+        "timing" => {
+            "--explain: the device's own clock tells copies and kernels apart, and each ceiling is measured.".to_owned()
+        }
+        "ordered" => format!("--unordered instead of `ordered`: {how}."),
+        option => format!("--{}: {how}.", option.replace('_', "-")),
+    }
+}
+
+/// The ceilings, one a line, against what the run reached.
+pub fn what_if(runs: &[WhatIf], samples_per_s: f64, noun: &str) -> String {
+    let line = |run: &WhatIf| {
+        let name = run.free.describe();
+        let rate = match (run.samples_s, run.gb_s, &run.error) {
+            (Some(samples), Some(gb), _) => format!(
+                "{} {noun}/s, {} GB/s ({:.2}x this run)",
+                units::digits(samples),
+                units::digits(gb),
+                samples / samples_per_s
+            ),
+            (.., Some(error)) => format!("not measured: {error}"),
+            _ => "not measured".to_owned(),
+        };
+        vec![name.to_owned(), rate]
+    };
+    let rows = runs.iter().map(line);
+    format!("what it would be (estimates, unverified)\n{}", output::table(&[], comfy_table::CellAlignment::Left, rows))
+}
