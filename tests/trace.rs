@@ -45,7 +45,7 @@ fn load<B: Backend>(backend: &B, options: LoaderOptions) {
     let mut loader = Loader::new(backend, Arc::new(source), options).expect("the loader opens");
     for epoch in 0..2 {
         let mut batches = 0;
-        loader.epoch(epoch).for_each(|batch| batches += u64::from(batch.expect("a batch").len() > 0));
+        loader.epoch(epoch).for_each(|batch| batches += u64::from(!batch.expect("a batch").is_empty()));
         assert_eq!(batches, BATCHES);
     }
     loader.wait_idle().expect("the device is there");
