@@ -126,7 +126,7 @@ impl<'p> Witness<'p> {
 
     /// What was left out or replaced is listed, and what is listed could not be read.
     pub fn report(&self, report: &BadSampleReport) {
-        let counted = (report.skipped + report.substituted) as usize;
+        let counted = (report.skipped + report.substituted + report.unreplaced) as usize;
         assert_eq!(report.listed.len(), counted.min(BadSampleReport::LISTED), "of {counted}");
         for bad in &report.listed {
             assert!(self.plan.may_fail(bad.index), "{bad:?}");
