@@ -14,10 +14,10 @@ use gpufeed::backend::host::HostBackend;
 use gpufeed::{Loader, LoaderOptions, SampleLayout, SyntheticSource, Trace, backend};
 
 #[allow(dead_code)]
-#[path = "../src/loader/metrics.rs"]
+#[path = "../src/loader/observe/metrics.rs"]
 mod metrics;
 #[allow(dead_code, rustdoc::broken_intra_doc_links)]
-#[path = "../src/loader/stats.rs"]
+#[path = "../src/loader/observe/stats.rs"]
 mod stats;
 
 use metrics::{Cause, Metrics, Passage};

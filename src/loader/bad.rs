@@ -5,9 +5,9 @@ use std::sync::{Mutex, MutexGuard};
 use serde::Serialize;
 
 use super::options::LoaderOptions;
-use super::permutation::mix;
+use super::order::permutation::mix;
+use super::order::subset::Subset;
 use super::pump::Begin;
-use super::subset::Subset;
 use crate::error::{LoadError, OpenError, SourceError};
 
 /// What happens to a sample whose source fails, panics or writes less than a sample.

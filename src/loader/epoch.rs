@@ -6,9 +6,10 @@ use std::time::{Duration, Instant};
 
 use super::batch::Batch;
 use super::cancel::Canceller;
+use super::observe::monitor;
+use super::order::resume::{ResumeError, ResumeToken, Standing};
 use super::pump::{Delivered, Delivery, ToPump};
-use super::resume::{ResumeError, ResumeToken, Standing};
-use super::{Loader, monitor, patience};
+use super::{Loader, patience};
 use crate::backend::Backend;
 use crate::error::{DeviceError, LoadError};
 

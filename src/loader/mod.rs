@@ -26,30 +26,21 @@
 //!   [`shutdown_timeout`](LoaderOptions::shutdown_timeout) and a second: a worker that does not come back from the source is left
 //!   behind then with its slot, and so is a pump that does not come back from the device; the log says so.
 
-mod activity;
 mod assembly;
 mod bad;
 mod batch;
 mod cancel;
 mod epoch;
 mod feeder;
-mod metrics;
-mod monitor;
+mod observe;
+mod open;
 mod options;
+mod order;
 mod outputs;
 mod patience;
-mod permutation;
 mod pump;
-mod resume;
-mod sampler;
-mod share;
-mod stats;
-mod subset;
 mod threads;
-mod trace;
-mod verdict;
 mod waiter;
-mod watchdog;
 mod window;
 mod worker;
 
@@ -58,32 +49,31 @@ pub use batch::Batch;
 pub use cancel::Canceller;
 pub use epoch::Epoch;
 pub use feeder::{FeedError, Feeder, FeederOptions};
-pub use monitor::Monitor;
+pub use observe::monitor::Monitor;
+pub use observe::stats::{LoaderStats, Occupancy, Percentiles, PumpWaits};
+pub use observe::trace::Trace;
+pub use observe::verdict::{Advice, Bottleneck, Evidence, Verdict};
 pub use options::{LastBatch, LoaderOptions};
-pub use permutation::Permutation;
-pub use resume::{ResumeError, ResumeToken};
-pub use sampler::{Order, Sampler};
-pub use share::{Share, ShareError};
-pub use stats::{LoaderStats, Occupancy, Percentiles, PumpWaits};
-pub use subset::Subset;
-pub use trace::Trace;
-pub use verdict::{Advice, Bottleneck, Evidence, Verdict};
+pub use order::permutation::Permutation;
+pub use order::resume::{ResumeError, ResumeToken};
+pub use order::sampler::{Order, Sampler};
+pub use order::share::{Share, ShareError};
+pub use order::subset::Subset;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use activity::Activity;
-use bad::{Ledger, Substitutes, Toll};
-use metrics::Metrics;
-use outputs::{Output, OutputPool, reserved};
-use pump::{Begin, Delivery, Direct, Observer, Progress, Pump, ToPump};
-use resume::Standing;
+use bad::Ledger;
+use observe::activity::Activity;
+use observe::metrics::Metrics;
+use observe::trace::Recorder;
+use order::resume::Standing;
+use outputs::{Output, OutputPool};
+use pump::{Begin, Delivery, ToPump};
 use threads::Threads;
-use trace::Recorder;
-use worker::Worker;
 
-use crate::backend::{Backend, Footprint, Lane, LaneSpec, MemoryUse, StableHostMemory, Strategy};
-use crate::error::{LayoutError, LoadError, OpenError, Stage, Unsupported};
+use crate::backend::{Backend, Footprint, MemoryUse, Strategy};
+use crate::error::{LoadError, Stage};
 use crate::layout::BatchLayout;
 use crate::preprocess::TensorDesc;
 use crate::source::Source;
@@ -113,112 +103,6 @@ pub struct Loader<B: Backend> {
 }
 
 impl<B: Backend> Loader<B> {
-    /// Makes a loader: checks everything, allocates all of its memory and starts its threads.
-    ///
-    /// # Errors
-    /// [`OpenError`] names the option, the limit, the budget with its sum, or the reason a strategy cannot run. Nothing stays
-    /// allocated.
-    pub fn new(backend: &B, source: Arc<dyn Source>, options: LoaderOptions) -> Result<Self, OpenError> {
-        options.validate()?;
-        if source.is_empty() {
-            return Err(LayoutError::Zero { what: "the number of samples in the source" }.into());
-        }
-        if let Some(subset) = &options.subset {
-            subset.check(source.len())?;
-        }
-        let layout = BatchLayout::new(source.layout(), options.batch_size)?;
-        let strategy = options.strategy.unwrap_or_else(|| backend.default_strategy());
-        let own = if strategy.is_direct() { Some(own_memory(&*source, strategy)?) } else { None };
-        let spec = LaneSpec {
-            layout,
-            preprocess: options.preprocess.clone(),
-            strategy,
-            slots: options.slots,
-            outputs: options.outputs,
-            fingerprints: options.fingerprints,
-            memory: own.clone(),
-            timing: options.timing || options.trace.is_some(),
-        };
-        let footprint = backend.footprint(&spec)?;
-        footprint.within(options.byte_budget)?;
-        let mut lane = backend.open_lane(&spec)?;
-        // A batch is never larger than the epoch, whatever size was asked for.
-        let largest = Sampler::new(Order::new(source.len(), &options), 0).largest();
-        let progress = Progress::new(options.slots, largest, !options.ordered)?;
-        let offsets = if own.is_some() { Some(reserved(largest)?) } else { None };
-        let tensors = make_outputs(&mut lane, options.outputs, largest)?;
-        let metrics = Arc::new(Metrics::new());
-        let (pump, inbox) = flume::unbounded();
-        let outputs = Arc::new(OutputPool::new(tensors, Some(pump.clone()), metrics.held()));
-        let (deliver, deliveries) = flume::unbounded();
-        let (jobs, job_queue) = flume::unbounded();
-        let mut threads = Threads::new(options.shutdown_timeout);
-        // The device reads the source by itself, or workers do.
-        let workers = if own.is_some() { 0 } else { options.workers };
-        let recorder = options.trace.as_ref().map(|trace| trace.join(monitor::name(backend.info(), strategy)));
-        let (activity, ledger) = (Arc::new(Activity::new(workers)), Arc::<Ledger>::default());
-        let worker = |number| Worker {
-            number,
-            source: Arc::clone(&source),
-            policy: options.bad_samples,
-            substitutes: Substitutes::new(source.len(), &options),
-            activity: Arc::clone(&activity),
-            recorder: recorder.as_ref().map(Recorder::fork),
-        };
-        threads.start_workers((0..workers).map(worker), &job_queue, &pump)?;
-        let (canceller, watched) = (Canceller::new(deliver.downgrade()), deliver.downgrade());
-        let serving = Pump {
-            lane,
-            layout,
-            workers: options.workers,
-            inbox,
-            jobs,
-            deliveries: deliver,
-            outputs: Arc::clone(&outputs),
-            metrics: Arc::clone(&metrics),
-            activity: Arc::clone(&activity),
-            toll: Toll::new(options.bad_samples),
-            skips: matches!(options.bad_samples, BadSamples::Skip(_)),
-            clock: None,
-            observer: Observer::new(
-                recorder.as_ref().map(Recorder::fork),
-                spec.timing,
-                options.slots + options.outputs,
-            ),
-            direct: offsets.map(|offsets| Direct {
-                source: Arc::clone(&source),
-                depth: options.slots,
-                offsets,
-                slow: false,
-            }),
-            progress,
-        };
-        // The pump last: it ends when it is told to, and the others when it has.
-        if let Some(timeout) = options.stall_timeout {
-            threads.start_watchdog(Arc::clone(&activity), timeout, watched)?;
-        }
-        threads.start_pump(serving)?;
-        monitor::opened(backend.info(), strategy, &options, workers, footprint);
-        Ok(Self {
-            threads,
-            pump,
-            deliveries,
-            outputs,
-            metrics,
-            activity,
-            ledger,
-            canceller,
-            backend: backend.clone(),
-            source,
-            layout,
-            options,
-            strategy,
-            footprint,
-            generation: 0,
-            recorder,
-        })
-    }
-
     /// Starts epoch number `epoch`. The number chooses the shuffle; any number may be used in any order, and twice.
     ///
     /// The iterator borrows the loader, so that two epochs cannot run at once.
@@ -436,16 +320,6 @@ impl<B: Backend> Drop for Loader<B> {
 }
 
 /// So many outputs for batches of at most `samples` samples.
-fn make_outputs<L: Lane>(lane: &mut L, outputs: usize, samples: usize) -> Result<Vec<Output<L::Tensor>>, OpenError> {
-    (0..outputs).map(|_| Ok(Output::new(lane.output()?, samples)?)).collect()
-}
-
-/// The source's own memory, for a strategy that reads it directly.
-fn own_memory(source: &dyn Source, strategy: Strategy) -> Result<Arc<dyn StableHostMemory>, OpenError> {
-    let reason = "the source does not lie in memory that a device may read (see `Source::memory`)".to_owned();
-    source.memory().ok_or(OpenError::Unsupported(Unsupported { strategy, reason }))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::bad::BadSamples;
-use super::subset::Subset;
-use super::trace::Trace;
+use super::observe::trace::Trace;
+use super::order::subset::Subset;
 use crate::backend::Strategy;
 use crate::error::OpenError;
 use crate::preprocess::Preprocess;

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-use super::metrics::nanoseconds;
+use super::observe::metrics::nanoseconds;
 use super::pump::ToPump;
 use super::waiter::Waiter;
 use crate::error::DeviceError;

@@ -5,9 +5,9 @@ use std::sync::{Arc, Mutex};
 use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 
-use super::activity::Activity;
+use super::observe::activity::Activity;
+use super::observe::watchdog;
 use super::pump::{Delivery, Pump, ToPump};
-use super::watchdog;
 use super::worker::{Job, Worker, panic_message};
 use crate::backend::Lane;
 use crate::error::OpenError;

@@ -6,12 +6,12 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::activity::Activity;
 use super::assembly::{Assembly, Failure};
 use super::bad::{BadSamples, Noted, Substitutes};
+use super::observe::activity::Activity;
+use super::observe::trace::Recorder;
 use super::patience;
 use super::pump::ToPump;
-use super::trace::Recorder;
 use crate::source::Source;
 use crate::staging::Region;
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::super::metrics::Passage;
+use super::super::observe::metrics::Passage;
 use super::super::outputs::Output;
 use super::{Delivered, Pump};
 use crate::backend::{Feed, Lane, Wait};

@@ -19,12 +19,12 @@ pub(super) use progress::Progress;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::activity::Activity;
 use super::bad::{BadSample, Toll};
-use super::metrics::Metrics;
+use super::observe::activity::Activity;
+use super::observe::metrics::Metrics;
+use super::order::sampler::Sampler;
 use super::outputs::{Output, OutputPool};
 use super::patience;
-use super::sampler::Sampler;
 use super::worker::Job;
 use crate::backend::{Lane, MemoryUse, Wait};
 use crate::error::{DeviceError, LoadError, PumpState, Stage};

@@ -3,8 +3,8 @@
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-use super::super::metrics::{Cause, Passage};
-use super::super::trace::Recorder;
+use super::super::observe::metrics::{Cause, Passage};
+use super::super::observe::trace::Recorder;
 use super::{Pump, ToPump};
 use crate::backend::{GpuSpan, Lane, SubmissionId};
 

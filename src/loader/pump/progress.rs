@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::super::assembly::Assembly;
-use super::super::metrics::Passage;
+use super::super::observe::metrics::Passage;
 use super::super::window::Window;
 use super::super::worker::Job;
 use super::{Begin, Pump};

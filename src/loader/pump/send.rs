@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::super::assembly::Assembly;
 use super::super::bad::BadSample;
-use super::super::metrics::Passage;
+use super::super::observe::metrics::Passage;
 use super::super::outputs::Output;
 use super::progress::Begun;
 use super::{Delivered, Pump};

@@ -2,7 +2,7 @@
 
 use std::env::{self, VarError};
 
-use super::LoaderOptions;
+use super::super::LoaderOptions;
 
 /// A process's share of each epoch: its rank among `world` processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -11,7 +11,7 @@ use crate::backend::GpuTimes;
 
 /// What the pump waits for: see [`PumpWaits`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Cause {
+pub enum Cause {
     Source,
     Device,
     Either,
@@ -24,7 +24,7 @@ pub(super) enum Cause {
 /// The pump's counters are written by the pump alone, and a reset only notes what they were: so they need no lock. What does is
 /// locked once a batch, and seldom contended.
 #[derive(Debug)]
-pub(super) struct Metrics {
+pub struct Metrics {
     /// Nanoseconds.
     pump: [AtomicU64; Of::COUNT],
     device: Mutex<DeviceSide>,
@@ -77,22 +77,22 @@ struct UserSide {
 
 /// When a submitted batch passed its stages.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Passage {
-    pub(super) epoch: u64,
-    pub(super) number: u64,
+pub struct Passage {
+    pub epoch: u64,
+    pub number: u64,
     /// `None` where there are none.
-    pub(super) slot: Option<usize>,
-    pub(super) begun: Instant,
+    pub slot: Option<usize>,
+    pub begun: Instant,
     /// The first worker could start, and the last one had ended.
-    pub(super) handed_out: Instant,
-    pub(super) ended: Instant,
+    pub handed_out: Instant,
+    pub ended: Instant,
     /// It was sent between these.
-    pub(super) sent: Instant,
-    pub(super) submitted: Instant,
+    pub sent: Instant,
+    pub submitted: Instant,
 }
 
 impl Metrics {
-    pub(super) fn new() -> Self {
+    pub fn new() -> Self {
         let device = DeviceSide {
             latency: histogram(),
             gpu: None,
@@ -108,7 +108,7 @@ impl Metrics {
     }
 
     /// Where the time that batches are held is counted.
-    pub(super) fn held(&self) -> Arc<AtomicU64> {
+    pub fn held(&self) -> Arc<AtomicU64> {
         Arc::clone(&self.held)
     }
 
@@ -118,33 +118,33 @@ impl Metrics {
         counter.store(counter.load(Ordering::Relaxed).wrapping_add(nanoseconds(time)), Ordering::Relaxed);
     }
 
-    pub(super) fn begun(&self, time: Duration, slot_wait: Option<Duration>) {
+    pub fn begun(&self, time: Duration, slot_wait: Option<Duration>) {
         self.add(Of::Begin as usize, time);
         self.add(Of::SlotWait as usize, slot_wait.unwrap_or_default());
     }
 
-    pub(super) fn submitted(&self, source: Duration, passage: &Passage) {
+    pub fn submitted(&self, source: Duration, passage: &Passage) {
         self.add(Of::Source as usize, source);
         self.add(Of::Fill as usize, passage.ended - passage.handed_out);
         self.add(Of::Filled as usize, passage.sent - passage.ended);
         self.add(Of::Submit as usize, passage.submitted - passage.sent);
     }
 
-    pub(super) fn finished(&self, passage: &Passage, now: Instant) {
+    pub fn finished(&self, passage: &Passage, now: Instant) {
         self.add(Of::Gpu as usize, now - passage.submitted);
         lock(&self.device).latency.saturating_record(nanoseconds(now - passage.begun));
     }
 
-    pub(super) fn waited(&self, cause: Cause, time: Duration) {
+    pub fn waited(&self, cause: Cause, time: Duration) {
         self.add(Of::Waits as usize + cause as usize, time);
     }
 
     /// What the device's clock has measured of all batches of its lane.
-    pub(super) fn gpu(&self, times: Option<GpuTimes>) {
+    pub fn gpu(&self, times: Option<GpuTimes>) {
         lock(&self.device).gpu = times;
     }
 
-    pub(super) fn delivered(&self, samples: usize, bytes: usize, wait: Duration, queued: Duration, at_once: bool) {
+    pub fn delivered(&self, samples: usize, bytes: usize, wait: Duration, queued: Duration, at_once: bool) {
         let mut user = lock(&self.user);
         user.batches += 1;
         user.samples += samples as u64;
@@ -155,12 +155,12 @@ impl Metrics {
         user.wait.saturating_record(nanoseconds(wait));
     }
 
-    pub(super) fn failed(&self) {
+    pub fn failed(&self) {
         lock(&self.user).errors += 1;
     }
 
     /// An epoch is under way.
-    pub(super) fn started(&self, epoch: u64) {
+    pub fn started(&self, epoch: u64) {
         let mut user = lock(&self.user);
         // One that was forgotten ends here.
         user.end_epoch();
@@ -168,15 +168,15 @@ impl Metrics {
     }
 
     /// None is, any more.
-    pub(super) fn ended(&self) {
+    pub fn ended(&self) {
         lock(&self.user).end_epoch();
     }
 
-    pub(super) fn epoch(&self) -> Option<u64> {
+    pub fn epoch(&self) -> Option<u64> {
         lock(&self.user).under_way.map(|(_, epoch)| epoch)
     }
 
-    pub(super) fn reset(&self) {
+    pub fn reset(&self) {
         let (mut device, mut user) = (lock(&self.device), lock(&self.user));
         let under_way = user.under_way.map(|(_, epoch)| (Instant::now(), epoch));
         *user = UserSide { under_way, ..UserSide::new() };
@@ -190,7 +190,7 @@ impl Metrics {
         self.pump.each_ref().map(|counter| counter.load(Ordering::Relaxed))
     }
 
-    pub(super) fn snapshot(&self) -> LoaderStats {
+    pub fn snapshot(&self) -> LoaderStats {
         let (device, user) = (lock(&self.device), lock(&self.user));
         let active = user.active + user.under_way.map(|(since, _)| since.elapsed()).unwrap_or_default();
         let (now, before) = (self.counters(), device.pump_before);
@@ -269,7 +269,7 @@ fn histogram() -> Histogram<u64> {
     Histogram::new_with_bounds(100, 1_000_000_000_000, 2).expect("constant bounds are valid")
 }
 
-pub(super) fn nanoseconds(duration: Duration) -> u64 {
+pub fn nanoseconds(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 

@@ -3,15 +3,15 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use super::super::pump::Delivery;
 use super::activity::Activity;
-use super::pump::Delivery;
 use crate::error::LoadError;
 
 /// How often it looks within the time that nothing may move.
 const LOOKS: u32 = 8;
 
 /// Looks until `stop` is hung up, and counts the time that the user waits while nothing moves. The deliveries are held weakly: that the pump has gone must show.
-pub(super) fn watch<T>(
+pub(in crate::loader) fn watch<T>(
     activity: &Arc<Activity>,
     timeout: Duration,
     deliveries: &flume::WeakSender<Delivery<T>>,

@@ -5,7 +5,7 @@ use std::io::{self, BufWriter, Write};
 use std::sync::atomic::Ordering;
 
 use super::{Event, Shared, Trace, Track, What, lock};
-use crate::loader::metrics::Cause;
+use crate::loader::observe::metrics::Cause;
 
 impl Trace {
     /// Writes the events as JSON: those there are now.

@@ -1,8 +1,8 @@
 //! The order of an epoch: which samples are in which batch. Computed, never stored.
 
+use super::super::{LastBatch, LoaderOptions};
 use super::permutation::{Permutation, Permuted};
 use super::subset::Subset;
-use super::{LastBatch, LoaderOptions};
 
 /// What fixes the batches of every epoch.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -95,7 +95,7 @@ impl Sampler {
     }
 
     /// The number of samples in the largest batch.
-    pub(super) fn largest(&self) -> usize {
+    pub(in crate::loader) fn largest(&self) -> usize {
         usize::try_from(self.batch_size.min(self.samples)).unwrap_or(usize::MAX)
     }
 

@@ -49,7 +49,7 @@ pub struct Occupancy {
     pub held: f64,
 }
 
-/// What a loader has done since it was made or [reset](super::Loader::reset_stats).
+/// What a loader has done since it was made or [reset](super::super::Loader::reset_stats).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct LoaderStats {
@@ -89,7 +89,7 @@ pub struct LoaderStats {
     pub next_s: f64,
     /// What the loader's own thread waited for.
     pub waits: PumpWaits,
-    /// What the device's own clock measured; `None` unless the loader was made with [`timing`](super::LoaderOptions::timing), and
+    /// What the device's own clock measured; `None` unless the loader was made with [`timing`](super::super::LoaderOptions::timing), and
     /// where the device has no clock to be believed.
     pub gpu: Option<GpuTimes>,
     /// From the start of a batch's fill to its tensor ready on the device.

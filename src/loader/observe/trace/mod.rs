@@ -14,7 +14,7 @@ use std::time::Instant;
 use super::metrics::{Cause, Passage, nanoseconds};
 use crate::backend::GpuSpan;
 
-/// Records the work of loaders: give it to them as [`LoaderOptions::trace`](super::LoaderOptions::trace), and
+/// Records the work of loaders: give it to them as [`LoaderOptions::trace`](super::super::LoaderOptions::trace), and
 /// [`write`](Self::write) it afterwards. Several loaders, of several devices, may share one.
 ///
 /// ```
@@ -145,7 +145,7 @@ impl Trace {
     }
 
     /// Adds a loader, called by this name in the file.
-    pub(super) fn join(self: &Arc<Self>, name: String) -> Recorder {
+    pub(in crate::loader) fn join(self: &Arc<Self>, name: String) -> Recorder {
         let traced = Arc::new(Traced { name, behind: AtomicI64::new(i64::MAX) });
         let mut shared = lock(&self.shared);
         shared.loaders.push(Arc::clone(&traced));
@@ -196,7 +196,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// One thread's access to a trace, for one loader.
 #[derive(Debug)]
-pub(super) struct Recorder {
+pub(in crate::loader) struct Recorder {
     trace: Arc<Trace>,
     buffer: Arc<Mutex<Buffer>>,
     traced: Arc<Traced>,
@@ -205,7 +205,7 @@ pub(super) struct Recorder {
 
 impl Recorder {
     /// Another thread's access.
-    pub(super) fn fork(&self) -> Self {
+    pub(in crate::loader) fn fork(&self) -> Self {
         let (trace, traced) = (Arc::clone(&self.trace), Arc::clone(&self.traced));
         Self { buffer: trace.buffer(), trace, traced, loader: self.loader }
     }
@@ -222,13 +222,13 @@ impl Recorder {
     }
 
     /// A worker has read a run of samples of a batch, told by its epoch and its number.
-    pub(super) fn read(&self, worker: usize, time: Range<Instant>, batch: (u64, u64), run: &Range<usize>) {
+    pub(in crate::loader) fn read(&self, worker: usize, time: Range<Instant>, batch: (u64, u64), run: &Range<usize>) {
         let event = self.event(Track::Worker(number(worker)), What::Read, time, batch);
         self.push([Event { run: (number(run.start), number(run.len())), ..event }]);
     }
 
     /// A batch was submitted.
-    pub(super) fn submitted(&self, passage: &Passage) {
+    pub(in crate::loader) fn submitted(&self, passage: &Passage) {
         let &Passage { epoch, number: batch, slot, begun, handed_out, ended, sent, submitted } = passage;
         let event = |track, what, time| self.event(track, what, time, (epoch, batch));
         let pump =
@@ -241,23 +241,23 @@ impl Recorder {
     }
 
     /// The CPU saw that a batch has ended; `track` is its slot's, or the place that it had without one.
-    pub(super) fn finished(&self, passage: &Passage, track: usize, now: Instant) {
+    pub(in crate::loader) fn finished(&self, passage: &Passage, track: usize, now: Instant) {
         let batch = (passage.epoch, passage.number);
         self.push([self.event(Track::Slot(number(track)), What::InFlight, passage.submitted..now, batch)]);
     }
 
     /// The pump had nothing to do.
-    pub(super) fn waited(&self, cause: Cause, time: Range<Instant>) {
+    pub(in crate::loader) fn waited(&self, cause: Cause, time: Range<Instant>) {
         self.push([self.event(Track::Pump, What::Wait(cause), time, (0, 0))]);
     }
 
     /// The user waited for a batch.
-    pub(super) fn next(&self, time: Range<Instant>, batch: (u64, u64)) {
+    pub(in crate::loader) fn next(&self, time: Range<Instant>, batch: (u64, u64)) {
         self.push([self.event(Track::Next, What::Next, time, batch)]);
     }
 
     /// The device's own clock has told of a batch, whose end the CPU saw at `seen`.
-    pub(super) fn gpu(&self, span: &GpuSpan, batch: (u64, u64), seen: Instant) {
+    pub(in crate::loader) fn gpu(&self, span: &GpuSpan, batch: (u64, u64), seen: Instant) {
         let (epoch, batch) = batch;
         let nanos = |seconds: f64| (seconds.max(0.0) * 1e9) as u64;
         let event = |track, what, time: &Range<f64>| Event {

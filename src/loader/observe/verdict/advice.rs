@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-use super::super::options::LoaderOptions;
+use super::super::super::options::LoaderOptions;
 use super::super::stats::LoaderStats;
 use super::{BUSY, Bottleneck, Evidence};
 use crate::backend::Strategy;

@@ -62,7 +62,7 @@ impl Subset {
     }
 
     /// Checks that it lies within a source of `samples` samples.
-    pub(super) fn check(&self, samples: u64) -> Result<(), OpenError> {
+    pub(in crate::loader) fn check(&self, samples: u64) -> Result<(), OpenError> {
         let refused = |reason| Err(OpenError::Option { option: "subset", reason });
         if self.is_empty() {
             return refused("must have at least 1 sample".to_owned());
@@ -75,7 +75,7 @@ impl Subset {
     }
 
     /// A number that tells subsets apart.
-    pub(super) fn hash(&self) -> u64 {
+    pub(in crate::loader) fn hash(&self) -> u64 {
         self.hash
     }
 }

@@ -72,7 +72,7 @@ const TOGETHER: usize = 32;
 
 /// Positions in place of which their elements come, if there is a permutation.
 #[derive(Clone, Debug)]
-pub(super) struct Permuted<I> {
+pub(in crate::loader) struct Permuted<I> {
     positions: I,
     permutation: Option<Permutation>,
     /// Elements computed ahead, from `next` to `end`.
@@ -82,7 +82,7 @@ pub(super) struct Permuted<I> {
 }
 
 impl<I: ExactSizeIterator<Item = u64>> Permuted<I> {
-    pub(super) fn new(permutation: Option<Permutation>, positions: I) -> Self {
+    pub(in crate::loader) fn new(permutation: Option<Permutation>, positions: I) -> Self {
         Self { positions, permutation, values: [0; TOGETHER], next: 0, end: 0 }
     }
 }
@@ -112,7 +112,7 @@ impl<I: ExactSizeIterator<Item = u64>> Iterator for Permuted<I> {
 impl<I: ExactSizeIterator<Item = u64>> ExactSizeIterator for Permuted<I> {}
 
 /// The finaliser of SplitMix64.
-pub(super) const fn mix(mut x: u64) -> u64 {
+pub(in crate::loader) const fn mix(mut x: u64) -> u64 {
     x = (x ^ (x >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     x = (x ^ (x >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
     x ^ (x >> 31)

@@ -7,7 +7,7 @@ use crate::error::{PumpState, Stall};
 
 /// Shared by all threads of a loader.
 #[derive(Debug)]
-pub(super) struct Activity {
+pub(in crate::loader) struct Activity {
     /// The epoch that the user waits in.
     generation: AtomicU64,
     waiting: AtomicBool,
@@ -22,25 +22,25 @@ pub(super) struct Activity {
 /// What one worker does. On a cache line of its own, since each is written for every sample.
 #[derive(Debug, Default)]
 #[repr(align(64))]
-pub(super) struct WorkerActivity {
+pub(in crate::loader) struct WorkerActivity {
     /// The sample being read, and one; zero for none.
     reading: AtomicU64,
     samples: AtomicU64,
 }
 
 impl WorkerActivity {
-    pub(super) fn reads(&self, index: u64) {
+    pub(in crate::loader) fn reads(&self, index: u64) {
         self.reading.store(index.wrapping_add(1), Ordering::Relaxed);
     }
 
-    pub(super) fn has_read(&self) {
+    pub(in crate::loader) fn has_read(&self) {
         self.reading.store(0, Ordering::Relaxed);
         self.samples.store(self.samples.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
     }
 }
 
 /// Marks the user as waiting until it is dropped, as a future may be at any moment.
-pub(super) struct Waiting<'a>(&'a Activity);
+pub(in crate::loader) struct Waiting<'a>(&'a Activity);
 
 impl Drop for Waiting<'_> {
     fn drop(&mut self) {
@@ -49,7 +49,7 @@ impl Drop for Waiting<'_> {
 }
 
 impl Activity {
-    pub(super) fn new(workers: usize) -> Self {
+    pub(in crate::loader) fn new(workers: usize) -> Self {
         Self {
             generation: AtomicU64::new(0),
             waiting: AtomicBool::new(false),
@@ -61,47 +61,47 @@ impl Activity {
         }
     }
 
-    pub(super) fn worker(&self, number: usize) -> &WorkerActivity {
+    pub(in crate::loader) fn worker(&self, number: usize) -> &WorkerActivity {
         &self.workers[number]
     }
 
-    pub(super) fn generation(&self) -> u64 {
+    pub(in crate::loader) fn generation(&self) -> u64 {
         self.generation.load(Ordering::Relaxed)
     }
 
-    pub(super) fn epoch(&self, generation: u64) {
+    pub(in crate::loader) fn epoch(&self, generation: u64) {
         self.generation.store(generation, Ordering::Relaxed);
     }
 
     /// The user begins to wait: the watchdog's clock runs while it does.
-    pub(super) fn wait(&self) -> Waiting<'_> {
+    pub(in crate::loader) fn wait(&self) -> Waiting<'_> {
         self.waiting.store(true, Ordering::Relaxed);
         Waiting(self)
     }
 
-    pub(super) fn is_waiting(&self) -> bool {
+    pub(in crate::loader) fn is_waiting(&self) -> bool {
         self.waiting.load(Ordering::Relaxed)
     }
 
-    pub(super) fn moved(&self) {
+    pub(in crate::loader) fn moved(&self) {
         self.moves.fetch_add(1, Ordering::Relaxed);
     }
 
     /// What the pump is about to do.
-    pub(super) fn pump(&self, state: PumpState, filling: usize, in_flight: usize) {
+    pub(in crate::loader) fn pump(&self, state: PumpState, filling: usize, in_flight: usize) {
         self.pump.store(state as u8, Ordering::Relaxed);
         self.filling.store(filling, Ordering::Relaxed);
         self.in_flight.store(in_flight, Ordering::Relaxed);
     }
 
     /// Changes whenever anything moves.
-    pub(super) fn moves(&self) -> u64 {
+    pub(in crate::loader) fn moves(&self) -> u64 {
         let samples = self.workers.iter().map(|worker| worker.samples.load(Ordering::Relaxed));
         samples.fold(self.moves.load(Ordering::Relaxed), u64::wrapping_add)
     }
 
     /// Who does what now.
-    pub(super) fn stall(&self, after: Duration) -> Stall {
+    pub(in crate::loader) fn stall(&self, after: Duration) -> Stall {
         let reading = self
             .workers
             .iter()

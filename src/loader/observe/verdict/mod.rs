@@ -14,7 +14,7 @@ use serde::Serialize;
 
 pub use advice::Advice;
 
-use super::options::LoaderOptions;
+use super::super::options::LoaderOptions;
 use super::stats::{LoaderStats, Occupancy};
 use crate::backend::Strategy;
 

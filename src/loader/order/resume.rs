@@ -2,14 +2,14 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::options::{LastBatch, LoaderOptions};
+use super::super::options::{LastBatch, LoaderOptions};
 use super::subset::Subset;
 use crate::source::Source;
 
 /// A place in the ordered delivery of a loader's batches, and what fixed which samples are in them. A few hundred bytes as JSON, whatever the size of the source.
 ///
 /// It stands for the batches that `next` has not answered yet: what was taken and not yet used is the holder's. Made by
-/// [`Epoch::resume_token`](super::Epoch::resume_token), used by [`Loader::resume`](super::Loader::resume), on any backend, with any
+/// [`Epoch::resume_token`](super::super::Epoch::resume_token), used by [`Loader::resume`](super::super::Loader::resume), on any backend, with any
 /// strategy, and any number of workers, slots and outputs. Of the source its number of samples and their layout are compared, not their
 /// bytes; what the device makes of them is not compared.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -40,12 +40,12 @@ struct Fixed {
 
 /// How far delivery has got.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Standing {
-    pub(super) epoch: u64,
+pub(in crate::loader) struct Standing {
+    pub(in crate::loader) epoch: u64,
     /// The first batch that is still to come.
-    pub(super) batch: u64,
+    pub(in crate::loader) batch: u64,
     /// Bad samples in the batches before it.
-    pub(super) bad: u64,
+    pub(in crate::loader) bad: u64,
 }
 
 /// Why a token cannot be used with a loader.
@@ -87,13 +87,13 @@ impl ResumeToken {
     const VERSION: u32 = 1;
 
     /// The place before batch `batch` of epoch `epoch`, which has `batches`; its end is the next epoch's beginning.
-    pub(super) fn new(source: &dyn Source, options: &LoaderOptions, at: Standing, batches: u64) -> Self {
+    pub(in crate::loader) fn new(source: &dyn Source, options: &LoaderOptions, at: Standing, batches: u64) -> Self {
         let Standing { epoch, batch, bad } =
             if at.batch < batches { at } else { Standing { epoch: at.epoch.wrapping_add(1), batch: 0, bad: 0 } };
         Self { version: Self::VERSION, epoch, batch, bad, fixed: Fixed::of(source, options) }
     }
 
-    pub(super) fn standing(&self) -> Standing {
+    pub(in crate::loader) fn standing(&self) -> Standing {
         let &Self { epoch, batch, bad, .. } = self;
         Standing { epoch, batch, bad }
     }
@@ -123,7 +123,12 @@ impl ResumeToken {
     }
 
     /// Checks it against a loader.
-    pub(super) fn check(&self, source: &dyn Source, options: &LoaderOptions, batches: u64) -> Result<(), ResumeError> {
+    pub(in crate::loader) fn check(
+        &self,
+        source: &dyn Source,
+        options: &LoaderOptions,
+        batches: u64,
+    ) -> Result<(), ResumeError> {
         if self.version != Self::VERSION {
             return Err(ResumeError::Version { found: self.version, expected: Self::VERSION });
         }

@@ -3,8 +3,8 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::LoaderOptions;
-use super::bad::Ledger;
+use super::super::LoaderOptions;
+use super::super::bad::Ledger;
 use super::metrics::Metrics;
 use super::stats::LoaderStats;
 use crate::backend::{AdapterInfo, Footprint, Strategy};
@@ -17,7 +17,7 @@ pub struct Monitor {
 }
 
 impl Monitor {
-    pub(super) fn new(metrics: &Arc<Metrics>, ledger: &Arc<Ledger>) -> Self {
+    pub(in crate::loader) fn new(metrics: &Arc<Metrics>, ledger: &Arc<Ledger>) -> Self {
         Self { metrics: Arc::clone(metrics), ledger: Arc::clone(ledger) }
     }
 
@@ -36,12 +36,12 @@ impl Monitor {
 }
 
 /// What a loader is called in a trace.
-pub(super) fn name(info: &AdapterInfo, strategy: Strategy) -> String {
+pub(in crate::loader) fn name(info: &AdapterInfo, strategy: Strategy) -> String {
     format!("{} {}, {strategy}", info.id, info.name)
 }
 
 /// A loader was made.
-pub(super) fn opened(
+pub(in crate::loader) fn opened(
     info: &AdapterInfo,
     strategy: Strategy,
     options: &LoaderOptions,
@@ -60,12 +60,12 @@ pub(super) fn opened(
 }
 
 /// An epoch begins.
-pub(super) fn epoch_begins(epoch: u64, batches: Range<u64>) {
+pub(in crate::loader) fn epoch_begins(epoch: u64, batches: Range<u64>) {
     log::debug!("epoch {epoch} begins: batches {} to {}", batches.start, batches.end);
 }
 
 /// An epoch ends, with so many batches that were not taken.
-pub(super) fn epoch_ends(epoch: u64, left: u64, stats: impl FnOnce() -> LoaderStats) {
+pub(in crate::loader) fn epoch_ends(epoch: u64, left: u64, stats: impl FnOnce() -> LoaderStats) {
     if log::log_enabled!(log::Level::Debug) {
         let stats = stats();
         log::debug!(
