@@ -79,7 +79,7 @@ pub struct LoaderOptions {
     /// Whether the device measures its own copies and kernels: [`LoaderStats::gpu`](super::LoaderStats::gpu). Through wgpu that costs some
     /// ten microseconds of CPU time a batch, and little on CUDA.
     pub timing: bool,
-    /// Where to record what runs when; with it the device measures too. It costs about a microsecond a batch.
+    /// Where to record what runs when; with it the device measures too. It costs less than two microseconds a batch.
     pub trace: Option<Arc<Trace>>,
     /// How long dropping the loader may wait for a source that is stuck in a read. After that its thread and its slot are left
     /// behind, with an error in the log.
