@@ -76,8 +76,8 @@ pub struct LoaderOptions {
     pub byte_budget: Option<u64>,
     /// Whether the device computes a fingerprint of each sample's delivered bytes.
     pub fingerprints: bool,
-    /// Whether the device measures its own copies and kernels: [`LoaderStats::gpu`](super::LoaderStats::gpu). Through wgpu that costs some
-    /// ten microseconds of CPU time a batch, and little on CUDA.
+    /// Whether the device measures its own copies and kernels: [`LoaderStats::gpu`](super::LoaderStats::gpu). Through wgpu that adds
+    /// queries and a small read-back to each batch, on CUDA two events.
     pub timing: bool,
     /// Where to record what runs when; with it the device measures too. It costs less than two microseconds a batch.
     pub trace: Option<Arc<Trace>>,
