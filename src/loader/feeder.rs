@@ -168,23 +168,12 @@ impl<B: Backend> Feeder<B> {
     /// [`FeedError`]; nothing was sent.
     pub fn feed(&mut self, frames: &[&[u8]]) -> Result<Batch<B>, FeedError> {
         self.check(frames)?;
-        let output = self.take_output()?;
-        let fill = loop {
-            match self.begin() {
-                Ok(Some(fill)) => break fill,
-                Ok(None) => {
-                    if let Err(error) = self.reap(Wait::One) {
-                        self.outputs.put(output);
-                        return Err(error.into());
-                    }
-                }
-                Err(error) => {
-                    self.outputs.put(output);
-                    return Err(error.into());
-                }
+        loop {
+            match self.try_feed(frames)? {
+                Some(batch) => return Ok(batch),
+                None => self.reap(Wait::One)?,
             }
-        };
-        self.send(frames, fill, output)
+        }
     }
 
     /// As [`feed`](Self::feed), if a slot gets free within this time. It looks once in a while, so that `feed` learns of it sooner.
@@ -195,14 +184,8 @@ impl<B: Backend> Feeder<B> {
         self.check(frames)?;
         let start = Instant::now();
         loop {
-            let output = self.take_output()?;
-            match self.begin() {
-                Ok(Some(fill)) => return self.send(frames, fill, output),
-                Ok(None) => self.outputs.put(output),
-                Err(error) => {
-                    self.outputs.put(output);
-                    return Err(error.into());
-                }
+            if let Some(batch) = self.try_feed(frames)? {
+                return Ok(batch);
             }
             if start.elapsed() >= timeout {
                 return Err(FeedError::TimedOut(timeout));
@@ -219,18 +202,28 @@ impl<B: Backend> Feeder<B> {
     pub async fn feed_async(&mut self, frames: &[&[u8]]) -> Result<Batch<B>, FeedError> {
         self.check(frames)?;
         loop {
-            let output = self.take_output()?;
-            match self.begin() {
-                Ok(Some(fill)) => return self.send(frames, fill, output),
-                Ok(None) => self.outputs.put(output),
-                Err(error) => {
-                    self.outputs.put(output);
-                    return Err(error.into());
-                }
+            if let Some(batch) = self.try_feed(frames)? {
+                return Ok(batch);
             }
             match self.pending.first().map(|(_, tensor)| tensor.clone()) {
                 Some(tensor) => self.outputs.waiter().wait(tensor).await?,
                 None => self.reap(Wait::One)?,
+            }
+        }
+    }
+
+    /// Feeds frames that were checked, if a slot is free now.
+    fn try_feed(&mut self, frames: &[&[u8]]) -> Result<Option<Batch<B>>, FeedError> {
+        let output = self.take_output()?;
+        match self.begin() {
+            Ok(Some(fill)) => self.send(frames, fill, output).map(Some),
+            Ok(None) => {
+                self.outputs.put(output);
+                Ok(None)
+            }
+            Err(error) => {
+                self.outputs.put(output);
+                Err(error.into())
             }
         }
     }
