@@ -25,7 +25,8 @@ pub unsafe trait StableHostMemory: Send + Sync {
     }
 
     /// Whether the pages are mapped read-only, as those of a file may be. Such a mapping must be shared: page-locking a
-    /// private read-only mapping has been seen to hang a driver.
+    /// private read-only mapping has been seen to hang a driver. Software devices do not take it: they read with the CPU, and
+    /// where a file was cut short that ends the process.
     fn is_mapped_read_only(&self) -> bool {
         false
     }

@@ -9,14 +9,14 @@ use std::time::{Duration, SystemTime};
 
 use gpufeed::backend::host::HostBackend;
 use gpufeed::source::{NpyError, NpyType, write_npy};
-use gpufeed::{Backend, LoadError, Loader, LoaderOptions, NpySource};
+use gpufeed::{Backend, LoadError, Loader, LoaderOptions, NpySource, Source};
 use tempfile::TempDir;
 
-const SAMPLES: usize = 64;
+pub(crate) const SAMPLES: usize = 64;
 const BYTES: usize = 5000;
 
 /// A `.npy` file that was written a while ago, so that any change shows in its time.
-fn samples() -> (TempDir, PathBuf) {
+pub(crate) fn samples() -> (TempDir, PathBuf) {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("samples.npy");
     let bytes: Vec<u8> = (0..SAMPLES * BYTES).map(|at| (at / BYTES) as u8).collect();
@@ -26,13 +26,13 @@ fn samples() -> (TempDir, PathBuf) {
     (folder, path)
 }
 
-type Change = (&'static str, fn(&Path));
+pub(crate) type Change = (&'static str, fn(&Path));
 
 fn writable(path: &Path) -> File {
     OpenOptions::new().write(true).open(path).expect("it is there")
 }
 
-const CHANGES: [Change; 4] = [
+pub(crate) const CHANGES: [Change; 4] = [
     ("shrinks to nothing", |path| writable(path).set_len(0).expect("cut")),
     ("shrinks by a sample", |path| writable(path).set_len((SAMPLES * BYTES) as u64 - 4000).expect("cut")),
     ("grows", |path| {
@@ -41,8 +41,12 @@ const CHANGES: [Change; 4] = [
     ("is rewritten in place", |path| writable(path).write_all_at(&[99; BYTES], 1000).expect("rewritten")),
 ];
 
+pub(crate) fn whole(path: &Path) -> Arc<dyn Source> {
+    Arc::new(NpySource::open(path).expect("a whole file"))
+}
+
 /// Whether an error is that the file was changed or is too short, and says which file.
-fn tells(error: &LoadError) -> bool {
+pub(crate) fn tells(error: &LoadError) -> bool {
     let LoadError::Sample { source, .. } = error else { return false };
     let typed = source.downcast_ref::<NpyError>();
     matches!(typed, Some(NpyError::Changed { .. } | NpyError::Read { .. }))
@@ -50,9 +54,14 @@ fn tells(error: &LoadError) -> bool {
 }
 
 /// A loader over a file that changes once everything that was begun is done.
-fn changed<B: Backend>(backend: &B, options: &LoaderOptions, change: fn(&Path)) -> Vec<LoadError> {
+pub(crate) fn changed<B: Backend>(
+    backend: &B,
+    options: &LoaderOptions,
+    change: fn(&Path),
+    open: fn(&Path) -> Arc<dyn Source>,
+) -> Vec<LoadError> {
     let (_folder, path) = samples();
-    let source = Arc::new(NpySource::open(&path).expect("a whole file"));
+    let source = open(&path);
     let mut loader = Loader::new(backend, source, options.clone()).expect("the loader opens");
     let mut epoch = loader.epoch(0);
     let mut good = 0;
@@ -72,36 +81,9 @@ fn a_file_that_changes_while_workers_read_it_is_an_error() {
     let _turn = crate::alone();
     let options = LoaderOptions { batch_size: 2, slots: 1, outputs: 2, workers: 2, ..LoaderOptions::default() };
     for (what, change) in CHANGES {
-        let errors = changed(&HostBackend::new(), &options, change);
+        let errors = changed(&HostBackend::new(), &options, change, whole);
         // One batch may have been read ahead into the slot.
         assert!(errors.len() >= SAMPLES / 2 - 3, "{what}: {} errors", errors.len());
-        assert!(errors.iter().all(tells), "{what}: {errors:?}");
-    }
-}
-
-#[cfg(feature = "wgpu")]
-#[test]
-fn a_file_that_changes_while_a_device_has_it_mapped_is_an_error() {
-    let _turn = crate::alone();
-    use gpufeed::backend::wgpu::WgpuBackend;
-    use gpufeed::{OpenError, Strategy};
-
-    let name = "a_file_that_changes_while_a_device_has_it_mapped_is_an_error";
-    let backend = match WgpuBackend::open("vulkan:0") {
-        Err(OpenError::NoDevice { .. }) => return crate::skip::skip(name, "no Vulkan device here"),
-        opened => opened.expect("the device is there and opens"),
-    };
-    let strategy = Some(Strategy::Imported);
-    let options = LoaderOptions { batch_size: 2, outputs: 2, strategy, ..LoaderOptions::default() };
-    let (_folder, path) = samples();
-    let source = Arc::new(NpySource::open(&path).expect("a whole file"));
-    match Loader::new(&backend, source, options.clone()).map(|_| ()) {
-        Err(OpenError::Unsupported(unsupported)) => return crate::skip::skip(name, &unsupported.to_string()),
-        opened => opened.expect("the loader opens"),
-    }
-    for (what, change) in CHANGES {
-        let errors = changed(&backend, &options, change);
-        assert_eq!(errors.len(), SAMPLES / 2 - 2, "{what}");
         assert!(errors.iter().all(tells), "{what}: {errors:?}");
     }
 }

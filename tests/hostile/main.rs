@@ -6,6 +6,8 @@ mod counting;
 #[cfg(unix)]
 mod changing;
 mod images;
+#[cfg(all(unix, feature = "wgpu"))]
+mod mapped;
 mod npy;
 mod options;
 #[cfg(all(unix, feature = "wgpu"))]

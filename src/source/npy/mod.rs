@@ -32,8 +32,8 @@ use crate::staging::SampleWriter;
 /// The file stays open, and each read goes from its place in the file straight to staging memory, so the file may be
 /// larger than memory. It must not change while it is open: after each read, and before each batch that a device reads by itself, its
 /// length and its time of modification are compared with what they were, and a file that was changed is an error that names it.
-/// (What a device is reading at the very moment cannot be told apart, and a mapped file that is cut short under a *software* device's
-/// reads ends the process, as any mapping does.)
+/// (What a device is reading at the very moment cannot be told apart. A *software* device, whose reads of a file that is cut short
+/// would end the process, does not read it by itself.)
 #[derive(Debug)]
 pub struct NpySource {
     path: PathBuf,

@@ -14,6 +14,10 @@ use super::vulkan::{self, Import, ImportError, Keep, Region};
 use crate::backend::{LaneSpec, Strategy};
 use crate::error::{DeviceError, OpenError, Unsupported};
 
+/// The driver's threads would get the signal, and nothing can turn it into an error there.
+const MAPPED_ON_SOFTWARE: &str = "a software device reads a mapped file with the CPU, and a file that is cut short meanwhile would end the \
+     process; load the file into a `HostArena`, or use `system-ring`";
+
 /// A lane's imports, and how it gathers from them.
 pub(super) struct Direct {
     cut: Cut,
@@ -49,8 +53,11 @@ impl Direct {
     /// # Errors
     /// [`OpenError::Unsupported`] where there is none, or the device does not import it; [`OpenError::Device`].
     pub(super) fn new(backend: &WgpuBackend, spec: &LaneSpec) -> Result<Self, OpenError> {
-        let cut = Cut::new(backend, spec)?;
         let memory = spec.memory.as_ref().ok_or_else(no_memory)?;
+        if memory.is_mapped_read_only() && backend.info().is_software() {
+            return Err(unsupported(MAPPED_ON_SOFTWARE));
+        }
+        let cut = Cut::new(backend, spec)?;
         let import = |range| vulkan::import(backend, memory, range);
         let imports = cut.imports().map(import).collect::<Result<Vec<_>, _>>().map_err(refused)?;
         let held: Vec<Keep> = imports.iter().map(Import::keep).collect();
