@@ -17,17 +17,22 @@
 //! wgpu asks its allocator for memory that the CPU writes and the GPU reads, and the allocator prefers memory that is both visible
 //! to the host and local to the device. On a card whose whole memory is visible that is video memory, and so wgpu's own
 //! staging is not the equivalent of pinned memory there. Measured on one NVIDIA H200 (PCIe 5 x16, driver 580.159.04, Vulkan,
-//! 2026-11-29; u8 images of 224x224x3 shuffled in memory, f32 NCHW out, batch 256, 8 workers, verified bytes):
+//! 2026-11-29; u8 images of 224x224x3 shuffled in memory, f32 NCHW out, 8 workers, verified bytes, one run of `cargo bench --bench
+//! device`; the card's host-to-device copy made 50.8 GB/s in it):
 //!
-//! | strategy | memory | GB/s of u8 | of the card's host-to-device copy (49.9 GB/s) | CPU, cores |
-//! | --- | --- | --: | --: | --: |
-//! | `mapped-ring` | type 4, heap 0: video memory | 33.3 | 0.67 | 8.2 |
-//! | `system-ring` | type 3, heap 1: system memory, cached | 36.7 | 0.73 (1.09 of the host's own memcpy in that run) | 8.1 |
-//! | `imported` | the dataset's own | 50.3 | 1.01 | 0.18 |
+//! | strategy | memory | GB/s of u8, batch 256 | of that copy | of what the same threads write into that memory | CPU, cores | batch 64, GB/s |
+//! | --- | --- | --: | --: | --: | --: | --: |
+//! | `mapped-ring` | type 4, heap 0: video memory | 32.9 | 0.65 | 0.99 | 8.1 | 32.7 |
+//! | `system-ring` | type 3, heap 1: system memory, cached | 37.7 | 0.74 | 0.83 (the card reads it meanwhile) | 8.0 | 37.1 |
+//! | `imported` | the dataset's own | 49.5 | 0.97 | | 0.16 | 45.1 |
+//!
+//! Hosts differ: on others of the same day `system-ring` made 32.9 to 42.1 GB/s, 1.04 to 1.25 times what the host's own memcpy made in the same
+//! run, and `imported` 48.4 to 50.3, 0.97 to 1.01 of the copy.
 //!
 //! `imported` gathers and normalises in one kernel that reads the dataset over the bus; a multi-region copy followed by the kernel reached
-//! 45.7 GB/s, because submissions do not overlap under wgpu and the kernel's 59 us add to the copy. The kernel alone moves 3,270 GB/s
-//! read and written (f32) and 2,830 (f16), of 3,820 that a copying kernel moves.
+//! 45.7 GB/s, because submissions do not overlap under wgpu and the kernel's 59 us add to the copy. The kernel alone moves 3,240 to 3,370 GB/s
+//! read and written to f32 and 2,820 to 2,980 to f16, where a copying kernel moves 3,810 at its best; of a copying kernel of the very same bytes that is 0.91 to
+//! 0.94 and 0.88 to 0.94: a dispatch costs some 7 us whatever it moves, and an f16 batch moves fewer bytes.
 //!
 //! Mapped *files* are not imported by every driver (NVIDIA's refuses them): load the data into a
 //! [`HostArena`](crate::source::HostArena) there.
