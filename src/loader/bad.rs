@@ -1,45 +1,13 @@
-//! Samples that cannot be read: what becomes of them, and how many there may be.
+//! Samples that could not be read: what took their places, and who counts them.
 
 use std::sync::{Mutex, MutexGuard};
 
 use serde::Serialize;
 
-use super::options::LoaderOptions;
 use super::order::permutation::mix;
 use super::order::subset::Subset;
-use super::pump::Begin;
-use crate::error::{LoadError, OpenError, SourceError};
-
-/// What happens to a sample whose source fails, panics or writes less than a sample.
-///
-/// Strategies that read the source's own memory call no `read`, so that they know no bad samples: where the memory has changed their
-/// batch is lost, whatever is said here. Without [`ordered`](LoaderOptions::ordered) delivery it depends on chance which sample is the
-/// first beyond a limit.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-#[non_exhaustive]
-pub enum BadSamples {
-    /// Its batch is lost, and an error takes the batch's place.
-    #[default]
-    Fail,
-    /// It is left out. Its batch is shorter, so that no other batch changes; a batch of which nothing is left does not come. What follows
-    /// it in its batch is read a second time.
-    Skip(Tolerance),
-    /// Another sample takes its place: which one depends on the seed and the bad sample's index alone. After
-    /// [`TRIES`](Self::TRIES) that cannot be read either the batch is lost.
-    Substitute(Tolerance),
-}
-
-/// How many samples of an epoch may be bad before the epoch ends with [`LoadError::TooManyBadSamples`].
-#[derive(Clone, Copy, Debug, PartialEq)]
-#[non_exhaustive]
-pub enum Tolerance {
-    /// All of them.
-    All,
-    /// This many.
-    Count(u64),
-    /// This share of the epoch's samples, from 0 to 1.
-    Rate(f64),
-}
+use super::tolerance::BadSamples;
+use crate::error::{LoadError, SourceError};
 
 /// A sample that could not be read.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -76,54 +44,6 @@ impl BadSampleReport {
     pub const LISTED: usize = 1000;
 }
 
-impl BadSamples {
-    /// How many samples are tried in a bad one's place.
-    pub const TRIES: u32 = 16;
-
-    /// Whether it decides which samples there are, and not only which are missing.
-    pub(super) fn substitutes(self) -> bool {
-        matches!(self, Self::Substitute(_))
-    }
-
-    pub(super) fn check(self) -> Result<(), OpenError> {
-        match self {
-            Self::Skip(Tolerance::Rate(rate)) | Self::Substitute(Tolerance::Rate(rate))
-                if !(0.0..=1.0).contains(&rate) =>
-            {
-                let reason = format!("a rate of {rate} is not between 0 and 1");
-                Err(OpenError::Option { option: "bad_samples", reason })
-            }
-            _ => Ok(()),
-        }
-    }
-
-    fn tolerance(self) -> Tolerance {
-        match self {
-            Self::Fail => Tolerance::Count(0),
-            Self::Skip(tolerance) | Self::Substitute(tolerance) => tolerance,
-        }
-    }
-}
-
-impl Tolerance {
-    /// The number that is allowed of `samples`.
-    fn most(self, samples: u64) -> u64 {
-        match self {
-            Self::All => u64::MAX,
-            Self::Count(most) => most,
-            // A product just below a whole number was meant to be it.
-            Self::Rate(rate) => (samples as f64 * rate * (1.0 + 1e-12)) as u64,
-        }
-    }
-
-    fn in_words(self, most: u64) -> String {
-        match self {
-            Self::Rate(rate) => format!("{most} ({}% of the epoch)", (rate * 1e8).round() / 1e6),
-            _ => most.to_string(),
-        }
-    }
-}
-
 /// Which samples take the places of bad ones.
 #[derive(Clone, Debug)]
 pub(super) struct Substitutes {
@@ -133,12 +53,9 @@ pub(super) struct Substitutes {
 }
 
 impl Substitutes {
-    /// `None` where the options have another policy.
-    pub(super) fn new(len: u64, options: &LoaderOptions) -> Option<Self> {
-        let subset = options.subset.clone();
-        let len = subset.as_ref().map_or(len, Subset::len);
-        let seed = options.seed.unwrap_or_default();
-        matches!(options.bad_samples, BadSamples::Substitute(_)).then_some(Self { seed, len, subset })
+    /// Of a source of `source` samples, or of a subset of it.
+    pub(super) fn new(seed: u64, source: u64, subset: Option<Subset>) -> Self {
+        Self { seed, len: subset.as_ref().map_or(source, Subset::len), subset }
     }
 
     /// The samples to try in the place of `index`, one after the other.
@@ -208,10 +125,9 @@ impl Toll {
         Self { policy, samples: 0, seen: 0, bad: 0 }
     }
 
-    /// Another epoch, or the rest of one.
-    pub(super) fn restart(&mut self, epoch: &Begin) {
-        let before = epoch.sampler.samples_before(epoch.first);
-        (self.samples, self.seen, self.bad) = (epoch.sampler.samples(), before, epoch.bad);
+    /// Another epoch, of `samples` samples, or the rest of one of which `seen` were asked for before and `bad` could not be read.
+    pub(super) fn restart(&mut self, samples: u64, seen: u64, bad: u64) {
+        (self.samples, self.seen, self.bad) = (samples, seen, bad);
     }
 
     /// Takes the bad samples of a batch of `asked` samples, in their order, and tells whether they are too many.

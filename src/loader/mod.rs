@@ -40,11 +40,12 @@ mod outputs;
 mod patience;
 mod pump;
 mod threads;
+mod tolerance;
 mod waiter;
 mod window;
 mod worker;
 
-pub use bad::{BadSample, BadSampleReport, BadSamples, Tolerance};
+pub use bad::{BadSample, BadSampleReport};
 pub use batch::Batch;
 pub use cancel::Canceller;
 pub use epoch::Epoch;
@@ -59,6 +60,7 @@ pub use order::resume::{ResumeError, ResumeToken};
 pub use order::sampler::{Order, Sampler};
 pub use order::share::{Share, ShareError};
 pub use order::subset::Subset;
+pub use tolerance::{BadSamples, Tolerance};
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::bad::{BadSamples, Ledger, Substitutes, Toll};
+use super::bad::{Ledger, Substitutes, Toll};
 use super::cancel::Canceller;
 use super::observe::activity::Activity;
 use super::observe::metrics::Metrics;
@@ -11,6 +11,7 @@ use super::observe::trace::Recorder;
 use super::outputs::{Output, OutputPool, reserved};
 use super::pump::{Direct, Observer, Progress, Pump};
 use super::threads::Threads;
+use super::tolerance::BadSamples;
 use super::worker::Worker;
 use super::{Loader, LoaderOptions, Order, Sampler};
 use crate::backend::{Backend, Footprint, Lane, LaneSpec, StableHostMemory, Strategy};
@@ -118,7 +119,10 @@ impl<B: Backend> Loader<B> {
             number,
             source: Arc::clone(&source),
             policy: options.bad_samples,
-            substitutes: Substitutes::new(source.len(), &options),
+            substitutes: options
+                .bad_samples
+                .substitutes()
+                .then(|| Substitutes::new(options.seed.unwrap_or_default(), source.len(), options.subset.clone())),
             activity: Arc::clone(&activity),
             recorder: recorder.as_ref().map(Recorder::fork),
         };

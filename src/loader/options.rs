@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::bad::BadSamples;
 use super::observe::trace::Trace;
 use super::order::subset::Subset;
+use super::tolerance::BadSamples;
 use crate::backend::Strategy;
 use crate::error::OpenError;
 use crate::preprocess::Preprocess;

@@ -7,11 +7,12 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::assembly::{Assembly, Failure};
-use super::bad::{BadSamples, Noted, Substitutes};
+use super::bad::{Noted, Substitutes};
 use super::observe::activity::Activity;
 use super::observe::trace::Recorder;
 use super::patience;
 use super::pump::ToPump;
+use super::tolerance::BadSamples;
 use crate::source::Source;
 use crate::staging::Region;
 

@@ -77,7 +77,8 @@ impl<L: Lane> Pump<L> {
         }
         if let Some(epoch) = self.progress.next_epoch.take() {
             self.progress.window.restart(epoch.first, epoch.sampler.batches());
-            self.toll.restart(&epoch);
+            let sampler = &epoch.sampler;
+            self.toll.restart(sampler.samples(), sampler.samples_before(epoch.first), epoch.bad);
             self.progress.epoch = Some(epoch);
             self.progress.discarding = false;
             self.progress.lost_told = false;
