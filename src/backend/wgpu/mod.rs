@@ -18,21 +18,21 @@
 //! to the host and local to the device. On a card whose whole memory is visible that is video memory, and so wgpu's own
 //! staging is not the equivalent of pinned memory there. Measured on one NVIDIA H200 (PCIe 5 x16, driver 580.159.04, Vulkan,
 //! 2026-11-29; u8 images of 224x224x3 shuffled in memory, f32 NCHW out, 8 workers, verified bytes, one run of `cargo bench --bench
-//! device`; the card's host-to-device copy made 50.8 GB/s in it):
+//! device`; the card's host-to-device copy made 50.7 GB/s in it):
 //!
 //! | strategy | memory | GB/s of u8, batch 256 | of that copy | of what the same threads write into that memory | CPU, cores | batch 64, GB/s |
 //! | --- | --- | --: | --: | --: | --: | --: |
-//! | `mapped-ring` | type 4, heap 0: video memory | 32.9 | 0.65 | 0.99 | 8.1 | 32.7 |
-//! | `system-ring` | type 3, heap 1: system memory, cached | 37.7 | 0.74 | 0.83 (the card reads it meanwhile) | 8.0 | 37.1 |
-//! | `imported` | the dataset's own | 49.5 | 0.97 | | 0.16 | 45.1 |
+//! | `mapped-ring` | type 4, heap 0: video memory | 33.4 | 0.66 | 0.99 | 8.0 | 33.1 |
+//! | `system-ring` | type 3, heap 1: system memory, cached | 35.5 | 0.70 | 0.86 (the card reads it meanwhile) | 7.9 | 33.7 |
+//! | `imported` | the dataset's own | 48.8 | 0.96 | | 0.14 (0.11 at batch 512) | 43.9 |
 //!
 //! Hosts differ: on others of the same day `system-ring` made 32.9 to 42.1 GB/s, 1.04 to 1.25 times what the host's own memcpy made in the same
 //! run, and `imported` 48.4 to 50.3, 0.97 to 1.01 of the copy.
 //!
 //! `imported` gathers and normalises in one kernel that reads the dataset over the bus; a multi-region copy followed by the kernel reached
-//! 45.7 GB/s, because submissions do not overlap under wgpu and the kernel's 59 us add to the copy. The kernel alone moves 3,240 to 3,370 GB/s
-//! read and written to f32 and 2,820 to 2,980 to f16, where a copying kernel moves 3,810 at its best; of a copying kernel of the very same bytes that is 0.91 to
-//! 0.94 and 0.88 to 0.94: a dispatch costs some 7 us whatever it moves, and an f16 batch moves fewer bytes.
+//! 45.7 GB/s, because submissions do not overlap under wgpu and the kernel's 59 us add to the copy. The kernel alone moves 3,250 GB/s
+//! read and written to f32 and 2,840 to f16 at batch 256, 3,630 and 3,370 at batch 512, where a copying kernel moves 3,840 at its best: a dispatch costs some 7
+//! us whatever it moves, and an f16 batch moves 0.6 of the bytes. At about as many bytes f16 is as fast: 3,370 at batch 512 and 3,250 in f32 at 256.
 //!
 //! Mapped *files* are not imported by every driver (NVIDIA's refuses them): load the data into a
 //! [`HostArena`](crate::source::HostArena) there.
