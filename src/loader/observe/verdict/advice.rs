@@ -39,7 +39,7 @@ pub(super) fn advice(
     let raise = |option, count: usize, why: &str| one(option, format!("raise it from {count} to {}{why}", 2 * count));
     match bottleneck {
         Bottleneck::Startup => Vec::new(),
-        Bottleneck::Source => source(evidence, options),
+        Bottleneck::Source => source(evidence, options, strategy),
         Bottleneck::Slots => {
             let slots = options.slots;
             vec![one(
@@ -68,7 +68,7 @@ fn one(option: &'static str, how: String) -> Advice {
     Advice { option, how }
 }
 
-fn source(evidence: &Evidence, options: &LoaderOptions) -> Vec<Advice> {
+fn source(evidence: &Evidence, options: &LoaderOptions, strategy: Strategy) -> Vec<Advice> {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let workers = options.workers;
     let mut advice = Vec::new();
@@ -84,6 +84,10 @@ fn source(evidence: &Evidence, options: &LoaderOptions) -> Vec<Advice> {
              Otherwise the source has to get cheaper"
         );
         advice.push(one("workers", how));
+    }
+    if strategy != Strategy::Memcpy {
+        let how = "where the source lies in memory, `registered` (CUDA) and `imported` (Vulkan) have the device read it there, without workers";
+        advice.push(one("strategy", how.to_owned()));
     }
     advice
 }
