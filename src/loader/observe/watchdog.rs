@@ -10,7 +10,8 @@ use crate::error::LoadError;
 /// How often it looks within the time that nothing may move.
 const LOOKS: u32 = 8;
 
-/// Looks until `stop` is hung up, and counts the time that the user waits while nothing moves. The deliveries are held weakly: that the pump has gone must show.
+/// Looks until `stop` is hung up, and counts the time that the user waits while nothing moves. The deliveries are held weakly: that the
+/// pump has gone must show.
 pub(in crate::loader) fn watch<T>(
     activity: &Arc<Activity>,
     timeout: Duration,

@@ -118,12 +118,18 @@ impl Sampler {
         number.saturating_mul(self.batch_size).min(self.samples)
     }
 
+    /// The number of samples in batch `number`.
+    #[must_use]
+    pub fn batch_len(&self, number: u64) -> usize {
+        let (start, end) = self.range(number);
+        usize::try_from(end.saturating_sub(start)).unwrap_or(usize::MAX)
+    }
+
     /// The indices of batch `number`, which is below [`batches`](Self::batches).
     pub fn batch(&self, number: u64) -> impl ExactSizeIterator<Item = u64> + use<> {
         let Self { len, rank, world, permutation, .. } = *self;
         let subset = self.subset.clone();
-        let (start, end) = self.range(number);
-        let count = usize::try_from(end.saturating_sub(start)).unwrap_or(usize::MAX);
+        let (start, count) = (self.range(number).0, self.batch_len(number));
         let positions = (0..count).map(move |offset| {
             let own = start + offset as u64;
             // Only padding reaches beyond the end, and begins again; with a huge world beyond what 64 bits hold.

@@ -89,7 +89,7 @@ impl<L: Lane> Pump<L> {
             }
             Err(rejected) => {
                 let output = Output { tensor: rejected.tensor, indices, labels };
-                self.reject(output, number, rejected.error);
+                self.reject(output, number, rejected.error, Vec::new());
             }
         }
         true

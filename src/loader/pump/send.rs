@@ -89,7 +89,7 @@ impl<L: Lane> Pump<L> {
             }
             Err(rejected) => {
                 let output = Output { tensor: rejected.tensor, indices, labels };
-                self.reject(output, number, rejected.error);
+                self.reject(output, number, rejected.error, bad);
             }
         }
     }
@@ -111,17 +111,18 @@ impl<L: Lane> Pump<L> {
     /// Counts a batch's bad samples, and tells whether they are too many.
     fn settle(&mut self, assembly: &Assembly, number: u64) -> (Vec<BadSample>, Option<LoadError>) {
         let Some(epoch) = &self.progress.epoch else { return (Vec::new(), None) };
-        let asked = epoch.sampler.batch(number).len();
+        let asked = epoch.sampler.batch_len(number);
         self.toll.take(epoch.sampler.epoch(), number, asked, assembly.take_noted())
     }
 
-    pub(super) fn reject(&mut self, output: Output<L::Tensor>, number: u64, source: DeviceError) {
+    /// Delivers why a batch was not sent, with what was bad of it all the same.
+    pub(super) fn reject(&mut self, output: Output<L::Tensor>, number: u64, source: DeviceError, bad: Vec<BadSample>) {
         if matches!(source, DeviceError::Lost { .. }) {
             self.outputs.put(output);
             self.lose(source);
             self.progress.lost_at = number;
         } else {
-            self.deliver(output, Err(LoadError::Device { batch: number, stage: Stage::Submit, source }));
+            self.deliver_with(output, Err(LoadError::Device { batch: number, stage: Stage::Submit, source }), bad);
         }
     }
 
