@@ -152,10 +152,11 @@ fn every_batch_has_its_spans_in_order_and_every_worker_its_track() {
 fn what_finds_no_room_is_counted_and_the_file_says_so() {
     let trace = Arc::new(Trace::with_capacity(20));
     load(&HostBackend::new(), options(&trace));
-    assert_eq!(trace.len(), 20);
+    // All room is the first thread's that records something, which may not need it all.
+    assert!((1..=20).contains(&trace.len()), "{}", trace.len());
     assert!(trace.dropped() > 100, "{}", trace.dropped());
     let file = file(&trace);
-    assert_eq!((spans(&file).len(), &file["otherData"]["dropped_events"]), (20, &trace.dropped().into()));
+    assert_eq!((spans(&file).len(), &file["otherData"]["dropped_events"]), (trace.len(), &trace.dropped().into()));
     assert_eq!(file["otherData"]["capacity"], 20);
 }
 

@@ -113,8 +113,8 @@ impl Default for Trace {
 }
 
 impl Trace {
-    /// A trace with room for so many events. A batch takes six to nine, and one for each worker that has a part in it. What does
-    /// not fit is dropped and counted.
+    /// A trace with room for so many events. A batch takes six to nine, and one for each worker that has a part in it. Threads take
+    /// room in chunks, so that a few places may stay empty while others find none. What does not fit is dropped and counted.
     #[must_use]
     pub fn with_capacity(events: usize) -> Self {
         Self {
