@@ -206,7 +206,7 @@ impl Bench {
         for turn in 0..2200 {
             let start = Instant::now();
             let mut fill = lane.begin()?.ok_or("no slot is free")?;
-            let mut region = fill.cut(bytes.len());
+            let mut region = fill.take_region(bytes.len());
             region.writer(0..bytes.len()).write(bytes)?;
             region.commit();
             let Finish::Filled(filled) = fill.finish() else { return Err("the region is committed".into()) };

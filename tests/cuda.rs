@@ -33,7 +33,7 @@ fn send_result(lane: &mut CudaLane, bytes: &[u8], output: CudaTensor) -> Result<
 
 fn fill(lane: &mut CudaLane, bytes: &[u8]) -> Filled {
     let mut fill = lane.begin().expect("the device is there").expect("a slot is free");
-    let mut region = fill.cut(bytes.len().next_multiple_of(4));
+    let mut region = fill.take_region(bytes.len().next_multiple_of(4));
     region.writer(0..bytes.len()).write(bytes).expect("it fits");
     region.commit();
     let Finish::Filled(filled) = fill.finish() else { panic!("the region is committed") };

@@ -86,7 +86,7 @@ impl Ceiling {
         let (slot, batch) = (fill.slot(), self.layout.batch_size());
         let first = *batches * batch as u64 % samples(bench);
         let cut = |run: std::ops::Range<usize>| Job {
-            region: fill.cut(self.layout.run_bytes(&run, batch).len()),
+            region: fill.take_region(self.layout.run_bytes(&run, batch).len()),
             slot,
             first: first + run.start as u64,
         };

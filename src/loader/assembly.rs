@@ -4,7 +4,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
 
-use super::bad::{Noted, chain};
+use super::bad::{BadRead, chain};
 use super::outputs::reserved;
 use crate::error::{DeviceError, LoadError, SourceError};
 
@@ -22,7 +22,7 @@ pub(super) struct Assembly {
     labelled: AtomicBool,
     cancelled: AtomicBool,
     failure: Mutex<Option<Failure>>,
-    noted: Mutex<Vec<Noted>>,
+    noted: Mutex<Vec<BadRead>>,
     /// The first so many of `noted` are out of the batch already.
     dropped: AtomicU64,
     read_ns: AtomicU64,
@@ -138,12 +138,12 @@ impl Assembly {
     }
 
     /// Keeps a bad sample in mind, and the batch goes on.
-    pub(super) fn note(&self, noted: Noted) {
+    pub(super) fn note(&self, noted: BadRead) {
         self.noted().push(noted);
     }
 
     /// The bad samples, in the order of the batch.
-    pub(super) fn take_noted(&self) -> Vec<Noted> {
+    pub(super) fn take_noted(&self) -> Vec<BadRead> {
         let mut noted = std::mem::take(&mut *self.noted());
         // Those left out in an earlier pass come first, and within a pass workers note in any order.
         let first = usize::try_from(self.dropped.load(Ordering::Relaxed)).unwrap_or(usize::MAX).min(noted.len());
@@ -220,7 +220,7 @@ impl Assembly {
         Duration::from_nanos(self.read_ns.load(Ordering::Relaxed))
     }
 
-    fn noted(&self) -> std::sync::MutexGuard<'_, Vec<Noted>> {
+    fn noted(&self) -> std::sync::MutexGuard<'_, Vec<BadRead>> {
         self.noted.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 

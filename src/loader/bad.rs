@@ -69,7 +69,7 @@ impl Substitutes {
 
 /// A bad sample on its way from a worker to the pump.
 #[derive(Debug)]
-pub(super) struct Noted {
+pub(super) struct BadRead {
     pub(super) position: usize,
     pub(super) index: u64,
     pub(super) substitute: Option<u64>,
@@ -80,9 +80,9 @@ pub(super) struct Noted {
 
 /// Counts and lists bad samples as they are delivered.
 #[derive(Debug, Default)]
-pub(super) struct Ledger(Mutex<BadSampleReport>);
+pub(super) struct BadSampleLog(Mutex<BadSampleReport>);
 
-impl Ledger {
+impl BadSampleLog {
     pub(super) fn report(&self) -> BadSampleReport {
         self.lock().clone()
     }
@@ -113,14 +113,14 @@ impl Ledger {
 
 /// The bad samples of the epoch under way, against what is allowed.
 #[derive(Debug)]
-pub(super) struct Toll {
+pub(super) struct BadSampleLimit {
     policy: BadSamples,
     samples: u64,
     seen: u64,
     bad: u64,
 }
 
-impl Toll {
+impl BadSampleLimit {
     pub(super) fn new(policy: BadSamples) -> Self {
         Self { policy, samples: 0, seen: 0, bad: 0 }
     }
@@ -136,13 +136,13 @@ impl Toll {
         epoch: u64,
         batch: u64,
         asked: usize,
-        noted: Vec<Noted>,
+        noted: Vec<BadRead>,
     ) -> (Vec<BadSample>, Option<LoadError>) {
         self.seen += asked as u64;
         let tolerance = self.policy.tolerance();
         let (most, seen) = (tolerance.most(self.samples), self.seen);
         let mut taken = Vec::with_capacity(noted.len());
-        for Noted { index, substitute, lost, cause, .. } in noted {
+        for BadRead { index, substitute, lost, cause, .. } in noted {
             self.bad += 1;
             let text = chain(&*cause);
             taken.push(BadSample { epoch, batch, index, substitute, batch_lost: lost, cause: text });

@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 use super::batch::Batch;
 use super::cancel::Canceller;
 use super::observe::monitor;
-use super::order::resume::{ResumeError, ResumeToken, Standing};
+use super::order::resume::{EpochPosition, ResumeError, ResumeToken};
 use super::pump::{Delivered, Delivery, ToPump};
-use super::{Loader, patience};
+use super::{Loader, spin_wait};
 use crate::backend::Backend;
 use crate::error::{DeviceError, LoadError};
 
@@ -34,8 +34,8 @@ pub struct Epoch<'a, B: Backend> {
 }
 
 impl<'a, B: Backend> Epoch<'a, B> {
-    pub(super) fn new(loader: &'a mut Loader<B>, generation: u64, at: Standing, end: u64) -> Self {
-        let Standing { epoch, batch, bad } = at;
+    pub(super) fn new(loader: &'a mut Loader<B>, generation: u64, at: EpochPosition, end: u64) -> Self {
+        let EpochPosition { epoch, batch, bad } = at;
         loader.metrics.started(epoch);
         monitor::epoch_begins(epoch, batch..end);
         Self { loader, generation, epoch, at: batch, end, bad, over: false, waited: Duration::ZERO }
@@ -75,7 +75,7 @@ impl<'a, B: Backend> Epoch<'a, B> {
             return Err(ResumeError::Unordered);
         }
         let batches = self.loader.batches_per_epoch();
-        let at = Standing { epoch: self.epoch, batch: self.at, bad: self.bad };
+        let at = EpochPosition { epoch: self.epoch, batch: self.at, bad: self.bad };
         Ok(ResumeToken::new(&**source, options, at, batches))
     }
 
@@ -126,8 +126,8 @@ impl<'a, B: Backend> Epoch<'a, B> {
                     let since = *start.get_or_insert_with(Instant::now);
                     let _waiting = activity.wait();
                     let received = match end {
-                        None => patience::recv(deliveries).map(Some),
-                        Some((deadline, _)) => patience::recv_deadline(deliveries, deadline),
+                        None => spin_wait::recv(deliveries).map(Some),
+                        Some((deadline, _)) => spin_wait::recv_deadline(deliveries, deadline),
                     };
                     match (received, end) {
                         (Ok(Some(delivery)), _) => delivery,
@@ -228,7 +228,7 @@ impl<'a, B: Backend> Epoch<'a, B> {
         let of_a_batch = delivery.output.is_some();
         self.at += u64::from(of_a_batch);
         self.bad += delivery.bad.len() as u64;
-        delivery.bad.into_iter().for_each(|bad| self.loader.ledger.add(bad));
+        delivery.bad.into_iter().for_each(|bad| self.loader.bad_log.add(bad));
         match (delivery.result, delivery.output) {
             (Ok(Delivered { samples: 0, .. }), output) => {
                 self.loader.put_back(output);

@@ -13,7 +13,7 @@ use crate::preprocess::Preprocess;
 use crate::staging::{Fill, Finish};
 
 /// How often a wait that may end in time looks for a free slot.
-const NAP: Duration = Duration::from_micros(50);
+const POLL_INTERVAL: Duration = Duration::from_micros(50);
 
 /// Options of a [`Feeder`].
 ///
@@ -124,8 +124,8 @@ impl<B: Backend> Feeder<B> {
         let strategy = options.strategy.unwrap_or_else(|| backend.default_strategy());
         check_counts(&[
             ("batch_size", options.batch_size, usize::MAX),
-            ("slots", options.slots, LoaderOptions::MOST_POOLED),
-            ("outputs", options.outputs, LoaderOptions::MOST_POOLED),
+            ("slots", options.slots, LoaderOptions::MAX_POOLED),
+            ("outputs", options.outputs, LoaderOptions::MAX_POOLED),
         ])?;
         if strategy.is_direct() {
             let reason = "it reads a dataset in place; frames are pushed through slots".to_owned();
@@ -190,7 +190,7 @@ impl<B: Backend> Feeder<B> {
             if start.elapsed() >= timeout {
                 return Err(FeedError::TimedOut(timeout));
             }
-            std::thread::sleep(NAP);
+            std::thread::sleep(POLL_INTERVAL);
         }
     }
 
@@ -279,7 +279,7 @@ impl<B: Backend> Feeder<B> {
     /// Fills the slot and submits it.
     fn send(&mut self, frames: &[&[u8]], mut fill: Fill, mut output: Output<B::Tensor>) -> Result<Batch<B>, FeedError> {
         let frame_bytes = self.layout.sample().byte_len();
-        let mut region = fill.cut(self.layout.copy_bytes(frames.len()));
+        let mut region = fill.take_region(self.layout.copy_bytes(frames.len()));
         for (number, frame) in frames.iter().enumerate() {
             let at = number * frame_bytes;
             // `check` compared the lengths.

@@ -37,8 +37,8 @@ mod open;
 mod options;
 mod order;
 mod outputs;
-mod patience;
 mod pump;
+mod spin_wait;
 mod threads;
 mod tolerance;
 mod waiter;
@@ -65,11 +65,11 @@ pub use tolerance::{BadSamples, Tolerance};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use bad::Ledger;
+use bad::BadSampleLog;
 use observe::activity::Activity;
 use observe::metrics::Metrics;
 use observe::trace::Recorder;
-use order::resume::Standing;
+use order::resume::EpochPosition;
 use outputs::{Output, OutputPool};
 use pump::{Begin, Delivery, ToPump};
 use threads::Threads;
@@ -92,7 +92,7 @@ pub struct Loader<B: Backend> {
     outputs: Arc<OutputPool<B::Tensor>>,
     metrics: Arc<Metrics>,
     activity: Arc<Activity>,
-    ledger: Arc<Ledger>,
+    bad_log: Arc<BadSampleLog>,
     canceller: Canceller,
     backend: B,
     source: Arc<dyn Source>,
@@ -109,7 +109,7 @@ impl<B: Backend> Loader<B> {
     ///
     /// The iterator borrows the loader, so that two epochs cannot run at once.
     pub fn epoch(&mut self, epoch: u64) -> Epoch<'_, B> {
-        self.begin(Standing { epoch, ..Standing::default() })
+        self.begin(EpochPosition { epoch, ..EpochPosition::default() })
     }
 
     /// Goes on where a token was made, by this loader or another: what it had not delivered follows, and nothing twice.
@@ -147,7 +147,7 @@ impl<B: Backend> Loader<B> {
         token.check(&*self.source, &self.options, self.batches_per_epoch())
     }
 
-    fn begin(&mut self, at: Standing) -> Epoch<'_, B> {
+    fn begin(&mut self, at: EpochPosition) -> Epoch<'_, B> {
         let sampler = self.sampler(at.epoch);
         self.generation += 1;
         self.activity.epoch(self.generation);
@@ -166,7 +166,7 @@ impl<B: Backend> Loader<B> {
     /// The samples that were left out or replaced: see [`BadSamples`].
     #[must_use]
     pub fn bad_samples(&self) -> BadSampleReport {
-        self.ledger.report()
+        self.bad_log.report()
     }
 
     fn sampler(&self, epoch: u64) -> Sampler {
@@ -249,7 +249,7 @@ impl<B: Backend> Loader<B> {
     /// What reads its [`stats`](Self::stats) from elsewhere, while an epoch borrows the loader.
     #[must_use]
     pub fn monitor(&self) -> Monitor {
-        Monitor::new(&self.metrics, &self.ledger)
+        Monitor::new(&self.metrics, &self.bad_log)
     }
 
     /// What holds it back, by what it has counted so far.

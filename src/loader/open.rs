@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::bad::{Ledger, Substitutes, Toll};
+use super::bad::{BadSampleLimit, BadSampleLog, Substitutes};
 use super::cancel::Canceller;
 use super::observe::activity::Activity;
 use super::observe::metrics::Metrics;
@@ -104,7 +104,7 @@ impl<B: Backend> Loader<B> {
             outputs: Arc::clone(&outputs),
             metrics: Arc::clone(&metrics),
             activity: Arc::clone(&activity),
-            toll: Toll::new(options.bad_samples),
+            bad_limit: BadSampleLimit::new(options.bad_samples),
             skips: matches!(options.bad_samples, BadSamples::Skip(_)),
             clock: None,
             observer: Observer::new(
@@ -141,7 +141,7 @@ impl<B: Backend> Loader<B> {
             outputs,
             metrics,
             activity,
-            ledger: Arc::<Ledger>::default(),
+            bad_log: Arc::<BadSampleLog>::default(),
             canceller,
             backend: backend.clone(),
             source,

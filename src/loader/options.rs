@@ -117,10 +117,10 @@ impl Default for LoaderOptions {
 }
 
 impl LoaderOptions {
-    const MOST_THREADS: usize = 1024;
-    pub(super) const MOST_POOLED: usize = 1 << 16;
+    const MAX_THREADS: usize = 1024;
+    pub(super) const MAX_POOLED: usize = 1 << 16;
     /// Slots and outputs with which copies and reading still overlap.
-    const LEAST_POOLED: usize = 2;
+    const MIN_POOLED: usize = 2;
 
     /// Checks what can be checked without a device or a source.
     ///
@@ -129,9 +129,9 @@ impl LoaderOptions {
     pub fn validate(&self) -> Result<(), OpenError> {
         let counts = [
             ("batch_size", self.batch_size, usize::MAX),
-            ("slots", self.slots, Self::MOST_POOLED),
-            ("outputs", self.outputs, Self::MOST_POOLED),
-            ("workers", self.workers, Self::MOST_THREADS),
+            ("slots", self.slots, Self::MAX_POOLED),
+            ("outputs", self.outputs, Self::MAX_POOLED),
+            ("workers", self.workers, Self::MAX_THREADS),
         ];
         check_counts(&counts)?;
         self.bad_samples.check()?;
@@ -162,7 +162,7 @@ impl LoaderOptions {
     /// ```
     #[must_use]
     pub fn shrunk(&self) -> Option<Self> {
-        let half = |count: usize| (count > Self::LEAST_POOLED).then(|| (count / 2).max(Self::LEAST_POOLED));
+        let half = |count: usize| (count > Self::MIN_POOLED).then(|| (count / 2).max(Self::MIN_POOLED));
         match (half(self.slots), half(self.outputs)) {
             (Some(slots), _) => Some(Self { slots, ..self.clone() }),
             (None, Some(outputs)) => Some(Self { outputs, ..self.clone() }),

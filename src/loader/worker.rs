@@ -7,11 +7,11 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::assembly::{Assembly, Failure};
-use super::bad::{Noted, Substitutes};
+use super::bad::{BadRead, Substitutes};
 use super::observe::activity::Activity;
 use super::observe::trace::Recorder;
-use super::patience;
 use super::pump::ToPump;
+use super::spin_wait;
 use super::tolerance::BadSamples;
 use crate::source::Source;
 use crate::staging::Region;
@@ -37,7 +37,7 @@ pub(super) struct Worker {
 impl Worker {
     /// Reads runs until the pump hangs up.
     pub(super) fn work(&self, jobs: &flume::Receiver<Job>, pump: &flume::Sender<ToPump>) {
-        while let Ok(Job { assembly, slot, run, mut region }) = patience::recv(jobs) {
+        while let Ok(Job { assembly, slot, run, mut region }) = spin_wait::recv(jobs) {
             let start = Instant::now();
             let complete = self.fill(&assembly, run.clone(), &mut region);
             let end = Instant::now();
@@ -118,7 +118,7 @@ impl Worker {
         if let Some(found) = substitute {
             assembly.set_index(position, found);
         }
-        assembly.note(Noted { position, index, substitute, lost, cause });
+        assembly.note(BadRead { position, index, substitute, lost, cause });
         !lost
     }
 }

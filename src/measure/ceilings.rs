@@ -8,7 +8,7 @@ use super::report::{Ceilings, Settings};
 use crate::backend::Backend;
 
 /// Each measurement of the host's ceiling touches half a gigabyte first, so that there are no more than this.
-const MOST_MEMCPY: usize = 5;
+const MAX_MEMCPY: usize = 5;
 
 impl<B: Backend> Comparison<'_, B> {
     /// The host's ceiling once a round, as it drifts like everything else; the device's own copy once.
@@ -37,7 +37,7 @@ impl<B: Backend> Comparison<'_, B> {
                 }
             };
             let samples = self.report.ceilings[place].host_memcpy_samples.len();
-            if samples < round && samples < MOST_MEMCPY && !self.over() {
+            if samples < round && samples < MAX_MEMCPY && !self.over() {
                 let rate = parallel_memcpy(bytes, workers, time).map(|rate| rate / 1e9);
                 self.report.ceilings[place].host_memcpy_samples.extend(rate);
             }

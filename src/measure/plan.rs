@@ -7,13 +7,13 @@ use super::stats::MIN_ROUNDS;
 use crate::loader::LoaderOptions;
 
 /// More rounds than this say nothing more.
-const MOST_ROUNDS: usize = 60;
+const MAX_ROUNDS: usize = 60;
 /// The usual number.
 const ROUNDS: usize = 5;
 /// Longer rounds say nothing more either, and meet more of a machine's drift at once.
 const LONGEST_ROUND: Duration = Duration::from_secs(5);
 /// The time that verifying one configuration gets at most.
-const MOST_VERIFYING: Duration = Duration::from_secs(2);
+const MAX_VERIFYING: Duration = Duration::from_secs(2);
 
 /// A comparison on one device.
 #[derive(Clone, Debug)]
@@ -59,10 +59,10 @@ impl Timing {
     #[must_use]
     pub fn within(budget: Duration, configurations: usize) -> Self {
         let each = budget / u32::try_from(configurations.max(1)).unwrap_or(u32::MAX);
-        let verify = (each / 6).min(MOST_VERIFYING);
+        let verify = (each / 6).min(MAX_VERIFYING);
         // Beside the slices: loaders are opened and warmed up, last batches read back, ceilings measured.
         let timed = (each - verify) * 2 / 3;
-        let rounds = usize::try_from(timed.as_millis() / 1250).unwrap_or(MOST_ROUNDS).clamp(ROUNDS, MOST_ROUNDS);
+        let rounds = usize::try_from(timed.as_millis() / 1250).unwrap_or(MAX_ROUNDS).clamp(ROUNDS, MAX_ROUNDS);
         let round = (timed / u32::try_from(rounds).unwrap_or(1)).min(LONGEST_ROUND);
         let staging = round / 5;
         Self { budget, rounds, verify, slice: round - staging, staging, ceiling: round.min(Duration::from_millis(100)) }
@@ -92,7 +92,7 @@ mod tests {
             let Timing { rounds, verify, slice, staging, .. } = Timing::within(budget, configurations);
             let each = verify + (slice + staging) * u32::try_from(rounds).expect("few");
             assert!(each * u32::try_from(configurations).expect("few") <= budget, "{seconds} s, {configurations}");
-            assert!((ROUNDS..=MOST_ROUNDS).contains(&rounds) && slice > staging);
+            assert!((ROUNDS..=MAX_ROUNDS).contains(&rounds) && slice > staging);
         }
     }
 

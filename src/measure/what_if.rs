@@ -21,7 +21,7 @@ use crate::source::{MemorySource, Source};
 use crate::staging::SampleWriter;
 
 /// Bytes that are held in memory at most.
-const MOST_HELD: usize = 256 << 20;
+const MAX_HELD: usize = 256 << 20;
 /// More batches than this need not be held.
 const HELD_BATCHES: usize = 16;
 
@@ -171,7 +171,7 @@ fn measure<B: Backend>(
 fn hold(source: &dyn Source, batch_size: usize) -> Result<MemorySource, VerifyError> {
     let layout = source.layout();
     let bytes = layout.byte_len();
-    let fit = (MOST_HELD / bytes.max(1)).clamp(1, batch_size.saturating_mul(HELD_BATCHES));
+    let fit = (MAX_HELD / bytes.max(1)).clamp(1, batch_size.saturating_mul(HELD_BATCHES));
     let samples = usize::try_from(source.len()).unwrap_or(usize::MAX).min(fit);
     let mut memory = vec![0; samples * bytes];
     for (index, sample) in (0u64..).zip(memory.chunks_exact_mut(bytes)) {

@@ -62,7 +62,7 @@ impl Fill {
     ///
     /// # Panics
     /// If fewer bytes are left.
-    pub fn cut(&mut self, bytes: usize) -> Region {
+    pub fn take_region(&mut self, bytes: usize) -> Region {
         let left = self.len - self.cut;
         assert!(bytes <= left, "a region of {bytes} bytes does not fit the {left} left of {}", self.len);
         // SAFETY: self.cut <= self.len, so the result is within or one past the slot's memory.
@@ -248,7 +248,7 @@ mod tests {
     fn a_slot_is_filled_when_its_last_region_is_committed() {
         let mut memory = vec![0; 16];
         let mut slot = fill(&mut memory);
-        let (mut a, b) = (slot.cut(8), slot.cut(8));
+        let (mut a, b) = (slot.take_region(8), slot.take_region(8));
         a.writer(0..8).write(&[1; 8]).expect("it fits");
         assert!(!a.commit());
         let Finish::Open(slot) = slot.finish() else { panic!("b is still open") };
@@ -261,7 +261,7 @@ mod tests {
     fn a_dropped_region_cancels_the_slot() {
         let mut memory = vec![0; 16];
         let mut slot = fill(&mut memory);
-        let (a, b) = (slot.cut(8), slot.cut(8));
+        let (a, b) = (slot.take_region(8), slot.take_region(8));
         drop(a);
         assert!(b.commit());
         assert!(matches!(slot.finish(), Finish::Cancelled(_)));
@@ -271,12 +271,12 @@ mod tests {
     fn a_slot_can_be_filled_again_once_nobody_writes_it() {
         let mut memory = vec![0; 16];
         let mut slot = fill(&mut memory);
-        let (a, b) = (slot.cut(8), slot.cut(8));
+        let (a, b) = (slot.take_region(8), slot.take_region(8));
         b.abandon();
         assert!(!slot.restart(0), "a is still being written");
         a.commit();
         assert!(slot.restart(4));
-        let mut again = slot.cut(12);
+        let mut again = slot.take_region(12);
         again.writer(0..12).write(&[3; 12]).expect("it fits");
         again.commit();
         assert!(matches!(slot.finish(), Finish::Filled(filled) if filled.bytes() == 16));
@@ -288,7 +288,7 @@ mod tests {
     fn regions_cannot_overlap_or_end_beyond_the_slot() {
         let mut memory = vec![0; 16];
         let mut slot = fill(&mut memory);
-        let _a = slot.cut(8);
-        let _b = slot.cut(9);
+        let _a = slot.take_region(8);
+        let _b = slot.take_region(9);
     }
 }

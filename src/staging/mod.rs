@@ -5,12 +5,12 @@
 //! last one to end makes the slot [`Filled`], or [`Cancelled`] if any was dropped uncommitted. Only a `Filled` can be
 //! submitted, so a half-filled slot is never sent.
 //!
-//! The memory itself belongs to the lane, which lends it ([`Lent`]) and gets it back only when no region is open any more; a
+//! The memory itself belongs to the lane, which lends it ([`Loan`]) and gets it back only when no region is open any more; a
 //! region lost for good (a worker stuck in a source) costs its slot, never soundness.
 
 mod countdown;
 mod fill;
-mod lent;
+mod loan;
 mod stream;
 mod writer;
 
@@ -21,5 +21,5 @@ mod sync {
 
 pub use countdown::FillState;
 pub use fill::{Cancelled, Fill, Filled, Finish, Region};
-pub use lent::{HostMemory, Lent, SlotMemory};
+pub use loan::{HostMemory, Loan, SlotMemory};
 pub use writer::SampleWriter;

@@ -31,7 +31,7 @@ fn batch_bytes(batch: usize, samples: usize) -> Vec<u8> {
 fn write(mut fill: Fill, bytes: &[u8]) -> Filled {
     let half = bytes.len() / 2 / 8 * 8;
     let padded = bytes.len().next_multiple_of(4);
-    let (mut front, mut back) = (fill.cut(half), fill.cut(padded - half));
+    let (mut front, mut back) = (fill.take_region(half), fill.take_region(padded - half));
     let (first, second) = bytes.split_at(half);
     let thread = std::thread::spawn({
         let second = second.to_vec();
@@ -138,7 +138,7 @@ pub fn a_half_filled_slot_is_never_sent<B: TestDevice>(backend: &B, strategy: St
     let mut lane = backend.open_lane(&spec).expect("the lane opens");
     for _ in 0..3 {
         let mut fill = begin(&mut lane);
-        let (mut front, back) = (fill.cut(800), fill.cut(spec.layout.copy_bytes(BATCH) - 800));
+        let (mut front, back) = (fill.take_region(800), fill.take_region(spec.layout.copy_bytes(BATCH) - 800));
         front.writer(0..800).write(&[0xAA; 800]).expect("it fits");
         front.commit();
         drop(back);

@@ -15,7 +15,7 @@ use crate::backend::{
     Feed, Footprint, GpuSpan, GpuTimes, Lane, LaneSpec, MemoryUse, Rejected, SubmissionId, Submitted, Wait,
 };
 use crate::error::DeviceError;
-use crate::staging::{Cancelled, Fill, FillState, Lent};
+use crate::staging::{Cancelled, Fill, FillState, Loan};
 
 /// Slots, device buffers and kernels for one layout and one strategy.
 pub struct CudaLane {
@@ -53,7 +53,7 @@ pub(super) struct Slot {
 pub(super) enum Stage {
     /// Without memory where it is made for each batch.
     Free(Option<Memory>),
-    Filling(Lent<Memory>),
+    Filling(Loan<Memory>),
     InFlight(Copying),
     /// Its memory is on its way from one stage to the next.
     Moving,
@@ -190,15 +190,15 @@ impl Lane for CudaLane {
             }
         };
         let slot = &mut self.slots[number];
-        let (lent, fill) = Lent::lend(number, memory, &slot.state);
-        slot.stage = Stage::Filling(lent);
+        let (loan, fill) = Loan::lend(number, memory, &slot.state);
+        slot.stage = Stage::Filling(loan);
         Ok(Some(fill))
     }
 
     fn cancel(&mut self, cancelled: Cancelled) {
         let number = cancelled.slot();
         match std::mem::replace(&mut self.slots[number].stage, Stage::Moving) {
-            Stage::Filling(lent) => self.free(number, lent.cancelled(&cancelled)),
+            Stage::Filling(loan) => self.free(number, loan.cancelled(&cancelled)),
             other => self.slots[number].stage = other,
         }
     }

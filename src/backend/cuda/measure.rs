@@ -22,10 +22,10 @@ pub struct KernelSpeed {
 
 /// Copies queued before the first is waited for, at least. Enough for a round's own cost not to count.
 const COPIES_A_ROUND: usize = 8;
-/// Bytes of a round, where that takes no more than [`MOST_A_ROUND`].
+/// Bytes of a round, where that takes no more than [`MAX_A_ROUND`].
 const BYTES_A_ROUND: usize = 64 << 20;
 /// What is queued at once, at most.
-const MOST_A_ROUND: usize = 256;
+const MAX_A_ROUND: usize = 256;
 /// Sets of buffers that kernels take in turn, so that no cache holds them all.
 const SETS: usize = 6;
 /// Bytes of one of them for the ceiling of all kernels.
@@ -115,7 +115,7 @@ impl CudaBackend {
         let each = queue(0)?;
         stream.synchronize()?;
         let wanted = BYTES_A_ROUND.div_ceil(usize::try_from(each).unwrap_or(1).max(1));
-        let turns = wanted.clamp(COPIES_A_ROUND, MOST_A_ROUND);
+        let turns = wanted.clamp(COPIES_A_ROUND, MAX_A_ROUND);
         let (start, mut bytes, mut round) = (Instant::now(), 0, 0);
         while start.elapsed() < at_least || round < 2 {
             // The round before last has ended, and the last one keeps the device busy meanwhile.

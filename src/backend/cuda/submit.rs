@@ -19,7 +19,7 @@ impl CudaLane {
     fn take(&mut self, filled: &Filled, samples: usize) -> Result<Memory, DeviceError> {
         let slot = &mut self.slots[filled.slot()];
         let memory = match std::mem::replace(&mut slot.stage, Stage::Moving) {
-            Stage::Filling(lent) => lent.filled(filled),
+            Stage::Filling(loan) => loan.filled(filled),
             other => {
                 slot.stage = other;
                 return Err(DeviceError::Refused { message: format!("slot {} was not being filled", filled.slot()) });

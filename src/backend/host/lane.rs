@@ -12,7 +12,7 @@ use crate::backend::{
 };
 use crate::error::DeviceError;
 use crate::layout::BatchLayout;
-use crate::staging::{Cancelled, Fill, FillState, Filled, HostMemory, Lent};
+use crate::staging::{Cancelled, Fill, FillState, Filled, HostMemory, Loan};
 
 /// Slots of host memory and the `memcpy` that empties them.
 pub struct HostLane {
@@ -35,7 +35,7 @@ struct Slot {
 
 enum SlotState {
     Free(HostMemory),
-    Filling(Lent<HostMemory>),
+    Filling(Loan<HostMemory>),
     InFlight,
 }
 
@@ -65,7 +65,7 @@ impl HostLane {
     fn take(&mut self, filled: &Filled, samples: usize) -> Result<HostMemory, DeviceError> {
         let slot = &mut self.slots[filled.slot()];
         let memory = match std::mem::replace(&mut slot.memory, SlotState::InFlight) {
-            SlotState::Filling(lent) => lent.filled(filled),
+            SlotState::Filling(loan) => loan.filled(filled),
             other => {
                 slot.memory = other;
                 return Err(DeviceError::Refused { message: format!("slot {} was not being filled", filled.slot()) });
@@ -100,15 +100,15 @@ impl Lane for HostLane {
         let SlotState::Free(memory) = std::mem::replace(&mut slot.memory, SlotState::InFlight) else {
             return Ok(None);
         };
-        let (lent, fill) = Lent::lend(number, memory, &slot.state);
-        slot.memory = SlotState::Filling(lent);
+        let (loan, fill) = Loan::lend(number, memory, &slot.state);
+        slot.memory = SlotState::Filling(loan);
         Ok(Some(fill))
     }
 
     fn cancel(&mut self, cancelled: Cancelled) {
         let slot = &mut self.slots[cancelled.slot()];
         slot.memory = match std::mem::replace(&mut slot.memory, SlotState::InFlight) {
-            SlotState::Filling(lent) => SlotState::Free(lent.cancelled(&cancelled)),
+            SlotState::Filling(loan) => SlotState::Free(loan.cancelled(&cancelled)),
             other => other,
         };
     }

@@ -14,7 +14,7 @@ use crate::layout::BatchLayout;
 use crate::staging::HostMemory;
 
 /// The longest that a wait does not look.
-const NAP: Duration = Duration::from_millis(1);
+const POLL_INTERVAL: Duration = Duration::from_millis(1);
 
 /// A slot that the device has yet to read. It starts at `start`, and has not read it before `due`.
 #[derive(Debug)]
@@ -121,7 +121,7 @@ impl Queue {
             }
             // Others look and submit meanwhile, and the device may be lost.
             drop(state);
-            std::thread::sleep(due.saturating_duration_since(now).min(NAP));
+            std::thread::sleep(due.saturating_duration_since(now).min(POLL_INTERVAL));
         }
     }
 

@@ -11,7 +11,7 @@ use crate::preprocess::{Fingerprint, TensorDesc, fingerprint};
 use crate::staging::HostMemory;
 
 /// How often a wait looks.
-const NAP: Duration = Duration::from_micros(50);
+const POLL_INTERVAL: Duration = Duration::from_micros(50);
 
 /// A tensor in ordinary memory. Clones are the same memory.
 #[derive(Clone, Debug)]
@@ -98,7 +98,7 @@ impl HostTensor {
             state = self.lock();
             if state.pending > 0 {
                 drop(state);
-                std::thread::sleep(NAP);
+                std::thread::sleep(POLL_INTERVAL);
                 state = self.lock();
             }
         }

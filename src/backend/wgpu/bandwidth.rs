@@ -15,10 +15,10 @@ const PAIRS: usize = 4;
 const BYTES: u64 = 128 << 20;
 const SOFTWARE_BYTES: u64 = 16 << 20;
 /// Dispatches of a round, at most.
-const MOST_A_ROUND: usize = 64;
+const MAX_A_ROUND: usize = 64;
 /// Bytes of a workgroup: 256 vectors of 16.
 const GROUP_BYTES: u64 = 256 * 16;
-const MOST_GROUPS: u32 = 65_535;
+const MAX_GROUPS: u32 = 65_535;
 
 /// A pipeline that copies, and buffers that it takes in turn.
 struct Copying<'a> {
@@ -55,7 +55,7 @@ pub(super) fn kernel_ceiling(backend: &WgpuBackend, at_least: Duration) -> Resul
     let one = first.elapsed().div_f64(PAIRS as f64);
     let rounds = at_least.as_secs_f64() / 4.0 / one.as_secs_f64().max(1e-9);
     #[allow(clippy::cast_sign_loss)] // Times are not negative.
-    let turns = (rounds as usize).clamp(1, MOST_A_ROUND);
+    let turns = (rounds as usize).clamp(1, MAX_A_ROUND);
     let (start, mut copied) = (Instant::now(), 0);
     while start.elapsed() < at_least || copied == 0 {
         copying.round(turns)?;
@@ -105,7 +105,7 @@ impl<'a> Copying<'a> {
             let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default());
             pass.set_pipeline(&self.pipeline);
             let groups = u32::try_from(self.bytes / GROUP_BYTES).unwrap_or(u32::MAX);
-            let rows = groups.div_ceil(MOST_GROUPS);
+            let rows = groups.div_ceil(MAX_GROUPS);
             for pair in self.pairs.iter().cycle().take(turns) {
                 pass.set_bind_group(0, &pair.group, &[]);
                 pass.dispatch_workgroups(groups.div_ceil(rows), rows, 1);

@@ -11,7 +11,7 @@ use super::direct::Cut;
 use super::kernel::check_limits;
 use super::lane::WgpuLane;
 use super::tensor::WgpuTensor;
-use super::vulkan::{self, Keep, Place};
+use super::vulkan::{self, KeepAlive, Place};
 use crate::backend::{AdapterInfo, Backend, Footprint, LaneSpec, Strategy};
 use crate::error::{DeviceError, OpenError, Unsupported};
 
@@ -83,7 +83,7 @@ impl WgpuBackend {
 
     /// Page-locked memory of the host, where it can be had: wgpu's own staging may be video memory, and a copy from there does not
     /// cross the bus.
-    fn ceiling_source(&self, size: u64) -> Result<(wgpu::Buffer, Option<Keep>), DeviceError> {
+    fn ceiling_source(&self, size: u64) -> Result<(wgpu::Buffer, Option<KeepAlive>), DeviceError> {
         if self.supports(Strategy::SystemRing).is_ok() {
             let place = Place::System(self.tuning().host_cache);
             let usage = wgpu::BufferUsages::COPY_SRC;
@@ -104,7 +104,7 @@ impl WgpuBackend {
     fn copy_round(
         &self,
         from: &wgpu::Buffer,
-        keep: Option<&Keep>,
+        keep: Option<&KeepAlive>,
         to: &wgpu::Buffer,
         times: u64,
     ) -> Result<(), DeviceError> {

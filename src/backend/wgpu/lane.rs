@@ -11,13 +11,13 @@ use super::mapped::Memory;
 use super::staging::{self, Staging};
 use super::tensor::{WgpuTensor, Writing};
 use super::timing::Timing;
-use super::vulkan::Keep;
+use super::vulkan::KeepAlive;
 use crate::backend::{
     Feed, Footprint, GpuSpan, GpuTimes, Lane, LaneSpec, MemoryUse, Rejected, Strategy, SubmissionId, Submitted, Wait,
 };
 use crate::error::{DeviceError, OpenError};
 use crate::preprocess::Preprocess;
-use crate::staging::{Cancelled, Fill, FillState, Lent};
+use crate::staging::{Cancelled, Fill, FillState, Loan};
 
 /// Slots, device memory and kernels for one layout and one strategy.
 pub struct WgpuLane {
@@ -47,7 +47,7 @@ pub(super) struct Slot {
 
 pub(super) enum Stage {
     Free,
-    Filling(Lent<Memory>),
+    Filling(Loan<Memory>),
     InFlight,
     /// Its submission failed and it could not be made usable again.
     Broken,
@@ -63,7 +63,7 @@ pub(super) struct InFlight {
 pub(super) struct Done {
     id: SubmissionId,
     to: flume::Sender<SubmissionId>,
-    _keep: Option<Keep>,
+    _keep: Option<KeepAlive>,
     writing: Writing,
 }
 
@@ -119,7 +119,7 @@ impl WgpuLane {
     }
 
     /// What a submission's end is reported by.
-    pub(super) fn done(&self, id: SubmissionId, keep: Option<Keep>, output: &WgpuTensor) -> Done {
+    pub(super) fn done(&self, id: SubmissionId, keep: Option<KeepAlive>, output: &WgpuTensor) -> Done {
         Done { id, to: self.done.0.clone(), _keep: keep, writing: output.writing().begin() }
     }
 
@@ -215,15 +215,15 @@ impl Lane for WgpuLane {
             Err(error) => return Err(self.backend.check().err().unwrap_or(error)),
         };
         let slot = &mut self.slots[number];
-        let (lent, fill) = Lent::lend(number, memory, &slot.state);
-        slot.stage = Stage::Filling(lent);
+        let (loan, fill) = Loan::lend(number, memory, &slot.state);
+        slot.stage = Stage::Filling(loan);
         Ok(Some(fill))
     }
 
     fn cancel(&mut self, cancelled: Cancelled) {
         let number = cancelled.slot();
         match std::mem::replace(&mut self.slots[number].stage, Stage::Free) {
-            Stage::Filling(lent) => self.staging.cancel(number, lent.cancelled(&cancelled)),
+            Stage::Filling(loan) => self.staging.cancel(number, loan.cancelled(&cancelled)),
             other => self.slots[number].stage = other,
         }
     }

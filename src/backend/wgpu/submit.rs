@@ -12,11 +12,11 @@ impl WgpuLane {
     fn take(&mut self, filled: &Filled, samples: usize) -> Result<Memory, DeviceError> {
         let slot = filled.slot();
         let stage = std::mem::replace(&mut self.slots[slot].stage, Stage::Free);
-        let Stage::Filling(lent) = stage else {
+        let Stage::Filling(loan) = stage else {
             self.slots[slot].stage = stage;
             return Err(DeviceError::Refused { message: format!("slot {slot} was not being filled") });
         };
-        let memory = lent.filled(filled);
+        let memory = loan.filled(filled);
         let needed = self.spec.layout.payload(samples);
         if samples == 0 || samples > self.spec.layout.batch_size() || filled.bytes() < needed {
             self.staging.cancel(slot, memory);

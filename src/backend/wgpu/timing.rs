@@ -15,7 +15,7 @@ use crate::error::DeviceError;
 const MARKS: u32 = 3;
 const BYTES: u64 = MARKS as u64 * wgpu::QUERY_SIZE as u64;
 /// No batch takes longer.
-const MOST_SECONDS: f64 = 60.0;
+const MAX_SECONDS: f64 = 60.0;
 
 const FREE: u8 = 0;
 const SENT: u8 = 1;
@@ -147,7 +147,7 @@ impl Set {
 fn seconds(marks: [u64; MARKS as usize], tick: f64) -> Option<[f64; MARKS as usize]> {
     let [start, copied, end] = marks;
     let took = end.checked_sub(start)? as f64 * tick;
-    let sane = start != 0 && start <= copied && copied <= end && took > 0.0 && took < MOST_SECONDS;
+    let sane = start != 0 && start <= copied && copied <= end && took > 0.0 && took < MAX_SECONDS;
     sane.then(|| marks.map(|mark| mark as f64 * tick))
 }
 

@@ -77,7 +77,7 @@ struct UserSide {
 
 /// When a submitted batch passed its stages.
 #[derive(Clone, Copy, Debug)]
-pub struct Passage {
+pub struct BatchTimestamps {
     pub epoch: u64,
     pub number: u64,
     /// `None` where there are none.
@@ -123,16 +123,16 @@ impl Metrics {
         self.add(Of::SlotWait as usize, slot_wait.unwrap_or_default());
     }
 
-    pub fn submitted(&self, source: Duration, passage: &Passage) {
+    pub fn submitted(&self, source: Duration, times: &BatchTimestamps) {
         self.add(Of::Source as usize, source);
-        self.add(Of::Fill as usize, passage.ended - passage.handed_out);
-        self.add(Of::Filled as usize, passage.sent - passage.ended);
-        self.add(Of::Submit as usize, passage.submitted - passage.sent);
+        self.add(Of::Fill as usize, times.ended - times.handed_out);
+        self.add(Of::Filled as usize, times.sent - times.ended);
+        self.add(Of::Submit as usize, times.submitted - times.sent);
     }
 
-    pub fn finished(&self, passage: &Passage, now: Instant) {
-        self.add(Of::Gpu as usize, now - passage.submitted);
-        lock(&self.device).latency.saturating_record(nanoseconds(now - passage.begun));
+    pub fn finished(&self, times: &BatchTimestamps, now: Instant) {
+        self.add(Of::Gpu as usize, now - times.submitted);
+        lock(&self.device).latency.saturating_record(nanoseconds(now - times.begun));
     }
 
     pub fn waited(&self, cause: Cause, time: Duration) {

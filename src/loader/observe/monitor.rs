@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::super::LoaderOptions;
-use super::super::bad::Ledger;
+use super::super::bad::BadSampleLog;
 use super::metrics::Metrics;
 use super::stats::LoaderStats;
 use crate::backend::{AdapterInfo, Footprint, Strategy};
@@ -13,18 +13,18 @@ use crate::backend::{AdapterInfo, Footprint, Strategy};
 #[derive(Clone, Debug)]
 pub struct Monitor {
     metrics: Arc<Metrics>,
-    ledger: Arc<Ledger>,
+    bad_log: Arc<BadSampleLog>,
 }
 
 impl Monitor {
-    pub(in crate::loader) fn new(metrics: &Arc<Metrics>, ledger: &Arc<Ledger>) -> Self {
-        Self { metrics: Arc::clone(metrics), ledger: Arc::clone(ledger) }
+    pub(in crate::loader) fn new(metrics: &Arc<Metrics>, bad_log: &Arc<BadSampleLog>) -> Self {
+        Self { metrics: Arc::clone(metrics), bad_log: Arc::clone(bad_log) }
     }
 
     /// What the loader has done so far, and where the time went.
     #[must_use]
     pub fn stats(&self) -> LoaderStats {
-        let (skipped, substituted) = self.ledger.counts();
+        let (skipped, substituted) = self.bad_log.counts();
         LoaderStats { skipped, substituted, ..self.metrics.snapshot() }
     }
 

@@ -8,7 +8,7 @@ use super::activity::Activity;
 use crate::error::LoadError;
 
 /// How often it looks within the time that nothing may move.
-const LOOKS: u32 = 8;
+const MAX_SPINS: u32 = 8;
 
 /// Looks until `stop` is hung up, and counts the time that the user waits while nothing moves. The deliveries are held weakly: that the
 /// pump has gone must show.
@@ -18,7 +18,7 @@ pub(in crate::loader) fn watch<T>(
     deliveries: &flume::WeakSender<Delivery<T>>,
     stop: &flume::Receiver<()>,
 ) {
-    let nap = (timeout / LOOKS).max(Duration::from_millis(1));
+    let nap = (timeout / MAX_SPINS).max(Duration::from_millis(1));
     let (mut seen, mut looked, mut still) = (activity.moves(), Instant::now(), Duration::ZERO);
     while matches!(stop.recv_timeout(nap), Err(flume::RecvTimeoutError::Timeout)) {
         let (moves, elapsed) = (activity.moves(), looked.elapsed());

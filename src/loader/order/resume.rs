@@ -40,7 +40,7 @@ struct Fixed {
 
 /// How far delivery has got.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(in crate::loader) struct Standing {
+pub(in crate::loader) struct EpochPosition {
     pub(in crate::loader) epoch: u64,
     /// The first batch that is still to come.
     pub(in crate::loader) batch: u64,
@@ -87,15 +87,20 @@ impl ResumeToken {
     const VERSION: u32 = 1;
 
     /// The place before batch `batch` of epoch `epoch`, which has `batches`; its end is the next epoch's beginning.
-    pub(in crate::loader) fn new(source: &dyn Source, options: &LoaderOptions, at: Standing, batches: u64) -> Self {
-        let Standing { epoch, batch, bad } =
-            if at.batch < batches { at } else { Standing { epoch: at.epoch.wrapping_add(1), batch: 0, bad: 0 } };
+    pub(in crate::loader) fn new(
+        source: &dyn Source,
+        options: &LoaderOptions,
+        at: EpochPosition,
+        batches: u64,
+    ) -> Self {
+        let EpochPosition { epoch, batch, bad } =
+            if at.batch < batches { at } else { EpochPosition { epoch: at.epoch.wrapping_add(1), batch: 0, bad: 0 } };
         Self { version: Self::VERSION, epoch, batch, bad, fixed: Fixed::of(source, options) }
     }
 
-    pub(in crate::loader) fn standing(&self) -> Standing {
+    pub(in crate::loader) fn standing(&self) -> EpochPosition {
         let &Self { epoch, batch, bad, .. } = self;
-        Standing { epoch, batch, bad }
+        EpochPosition { epoch, batch, bad }
     }
 
     /// The epoch to go on with.

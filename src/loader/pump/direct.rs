@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::super::observe::metrics::Passage;
+use super::super::observe::metrics::BatchTimestamps;
 use super::super::outputs::Output;
 use super::{Delivered, Pump};
 use crate::backend::{Feed, Lane, Wait};
@@ -81,9 +81,9 @@ impl<L: Lane> Pump<L> {
             Ok(submitted) => {
                 let (epoch, at) = (sampler.epoch(), *self.clock.insert(Instant::now()));
                 let [handed_out, ended, sent] = [located; 3];
-                let passage =
-                    Passage { epoch, number, slot: None, begun: start, handed_out, ended, sent, submitted: at };
-                self.note_submitted(submitted.id, Duration::ZERO, passage);
+                let times =
+                    BatchTimestamps { epoch, number, slot: None, begun: start, handed_out, ended, sent, submitted: at };
+                self.note_submitted(submitted.id, Duration::ZERO, times);
                 let output = Output { tensor: submitted.tensor, indices, labels };
                 self.deliver(output, Ok(Delivered { number, samples, padding, at }));
             }

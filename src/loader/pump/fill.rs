@@ -116,7 +116,7 @@ fn cut(
     let (slot, samples) = (fill.slot(), assembly.samples());
     jobs.extend(layout.runs(samples - from, workers).map(|run| {
         let run = run.start + from..run.end + from;
-        let region = fill.cut(layout.run_bytes(&run, samples).len());
+        let region = fill.take_region(layout.run_bytes(&run, samples).len());
         Job { assembly: Arc::clone(assembly), slot, run, region }
     }));
 }

@@ -19,12 +19,12 @@ pub(super) use progress::Progress;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::bad::{BadSample, Toll};
+use super::bad::{BadSample, BadSampleLimit};
 use super::observe::activity::Activity;
 use super::observe::metrics::Metrics;
 use super::order::sampler::Sampler;
 use super::outputs::{Output, OutputPool};
-use super::patience;
+use super::spin_wait;
 use super::worker::Job;
 use crate::backend::{Lane, MemoryUse, Wait};
 use crate::error::{DeviceError, LoadError, PumpState, Stage};
@@ -106,7 +106,7 @@ pub(super) struct Pump<L: Lane> {
     pub(super) outputs: Arc<OutputPool<L::Tensor>>,
     pub(super) metrics: Arc<Metrics>,
     pub(super) activity: Arc<Activity>,
-    pub(super) toll: Toll,
+    pub(super) bad_limit: BadSampleLimit,
     /// Whether bad samples are left out.
     pub(super) skips: bool,
     pub(super) observer: Observer,
@@ -191,7 +191,7 @@ impl<L: Lane> Pump<L> {
     fn block(&mut self) -> Result<Option<ToPump>, flume::RecvError> {
         self.tell_activity(PumpState::Idle);
         if self.lane.in_flight() == 0 {
-            return patience::recv(&self.inbox).map(Some);
+            return spin_wait::recv(&self.inbox).map(Some);
         }
         let window = &self.progress.window;
         let depth = self.direct.as_ref().is_none_or(|direct| self.lane.in_flight() >= direct.depth);
@@ -269,9 +269,9 @@ impl<L: Lane> Pump<L> {
             self.activity.moved();
             let at = self.progress.in_flight.iter().position(|(submission, _)| *submission == id);
             if let (Some(at), Some(now)) = (at, now) {
-                let (_, passage) = self.progress.in_flight.swap_remove(at);
-                self.metrics.finished(&passage, now);
-                self.observer.finished(id, &passage, now);
+                let (_, times) = self.progress.in_flight.swap_remove(at);
+                self.metrics.finished(&times, now);
+                self.observer.finished(id, &times, now);
             }
         }
         self.look_at_the_clock();

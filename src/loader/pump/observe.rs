@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-use super::super::observe::metrics::{Cause, Passage};
+use super::super::observe::metrics::{BatchTimestamps, Cause};
 use super::super::observe::trace::Recorder;
 use super::{Pump, ToPump};
 use crate::backend::{GpuSpan, Lane, SubmissionId};
@@ -37,20 +37,20 @@ impl Observer {
         Self { recorder, timing, spans: Vec::new(), sent: VecDeque::new(), most, wait: None }
     }
 
-    pub(super) fn submitted(&mut self, id: SubmissionId, passage: &Passage) {
+    pub(super) fn submitted(&mut self, id: SubmissionId, times: &BatchTimestamps) {
         let Some(recorder) = &self.recorder else { return };
-        recorder.submitted(passage);
+        recorder.submitted(times);
         if self.sent.len() >= self.most {
             self.sent.pop_front();
         }
-        self.sent.push_back(Sent { id, epoch: passage.epoch, number: passage.number, seen: None });
+        self.sent.push_back(Sent { id, epoch: times.epoch, number: times.number, seen: None });
     }
 
-    pub(super) fn finished(&mut self, id: SubmissionId, passage: &Passage, now: Instant) {
+    pub(super) fn finished(&mut self, id: SubmissionId, times: &BatchTimestamps, now: Instant) {
         let Some(recorder) = &self.recorder else { return };
         // Without slots as many are in flight as there would be slots, and they end in turn.
         let place = usize::try_from(id).unwrap_or(0) % (self.most / 2).max(1);
-        recorder.finished(passage, passage.slot.unwrap_or(place), now);
+        recorder.finished(times, times.slot.unwrap_or(place), now);
         if let Some(sent) = self.sent.iter_mut().find(|sent| sent.id == id) {
             sent.seen = Some(now);
         }
@@ -138,12 +138,12 @@ impl<L: Lane> Pump<L> {
     }
 
     /// Notes a batch that is on its way; `read` is the time that the workers took, in all.
-    pub(super) fn note_submitted(&mut self, id: SubmissionId, read: Duration, passage: Passage) {
-        self.metrics.submitted(read, &passage);
+    pub(super) fn note_submitted(&mut self, id: SubmissionId, read: Duration, times: BatchTimestamps) {
+        self.metrics.submitted(read, &times);
         self.activity.moved();
         self.observer.flush();
-        self.observer.submitted(id, &passage);
-        self.progress.in_flight.push((id, passage));
+        self.observer.submitted(id, &times);
+        self.progress.in_flight.push((id, times));
     }
 
     /// Notes the device's own times.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::super::assembly::Assembly;
-use super::super::observe::metrics::Passage;
+use super::super::observe::metrics::BatchTimestamps;
 use super::super::window::Window;
 use super::super::worker::Job;
 use super::{Begin, Pump};
@@ -30,7 +30,7 @@ pub(in crate::loader) struct Progress {
     pub(super) lost: Option<DeviceError>,
     pub(super) lost_told: bool,
     pub(super) lost_at: u64,
-    pub(super) in_flight: Vec<(SubmissionId, Passage)>,
+    pub(super) in_flight: Vec<(SubmissionId, BatchTimestamps)>,
     pub(super) finished: Vec<SubmissionId>,
     /// Regions between being cut and being handed out.
     pub(super) cut: Vec<Job>,
@@ -78,7 +78,7 @@ impl<L: Lane> Pump<L> {
         if let Some(epoch) = self.progress.next_epoch.take() {
             self.progress.window.restart(epoch.first, epoch.sampler.batches());
             let sampler = &epoch.sampler;
-            self.toll.restart(sampler.samples(), sampler.samples_before(epoch.first), epoch.bad);
+            self.bad_limit.restart(sampler.samples(), sampler.samples_before(epoch.first), epoch.bad);
             self.progress.epoch = Some(epoch);
             self.progress.discarding = false;
             self.progress.lost_told = false;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::super::assembly::Assembly;
 use super::super::bad::BadSample;
-use super::super::observe::metrics::Passage;
+use super::super::observe::metrics::BatchTimestamps;
 use super::super::outputs::Output;
 use super::progress::Begun;
 use super::{Delivered, Pump};
@@ -31,29 +31,30 @@ impl<L: Lane> Pump<L> {
             Begun::Filling { fill, at, handed_out, ended } => {
                 let epoch = self.progress.epoch.as_ref().map_or(0, |epoch| epoch.sampler.epoch());
                 let (slot, ended, sent) = (Some(fill.slot()), ended.unwrap_or(handed_out), self.now());
-                let passage = Passage { epoch, number, slot, begun: at, handed_out, ended, sent, submitted: sent };
-                self.finish_fill(fill, passage, output);
+                let times =
+                    BatchTimestamps { epoch, number, slot, begun: at, handed_out, ended, sent, submitted: sent };
+                self.finish_fill(fill, times, output);
             }
         }
         true
     }
 
-    fn finish_fill(&mut self, fill: Fill, passage: Passage, output: Output<L::Tensor>) {
-        let (slot, number) = (fill.slot(), passage.number);
+    fn finish_fill(&mut self, fill: Fill, times: BatchTimestamps, output: Output<L::Tensor>) {
+        let (slot, number) = (fill.slot(), times.number);
         let assembly = Arc::clone(&self.progress.assemblies[slot]);
         match fill.finish() {
             Finish::Filled(filled) => {
                 let (bad, error) = self.settle(&assembly, number);
                 let (samples, padding) = (assembly.samples(), assembly.padding());
                 if error.is_none() && samples > 0 {
-                    self.send(filled, &assembly, passage, output, bad);
+                    self.send(filled, &assembly, times, output, bad);
                     return;
                 }
                 self.lane.cancel(filled.cancel());
                 if error.is_some() {
                     self.discard();
                 }
-                let result = error.map_or(Ok(Delivered { number, samples, padding, at: passage.sent }), Err);
+                let result = error.map_or(Ok(Delivered { number, samples, padding, at: times.sent }), Err);
                 self.deliver_with(output, result, bad);
             }
             Finish::Cancelled(cancelled) => {
@@ -73,19 +74,19 @@ impl<L: Lane> Pump<L> {
         &mut self,
         filled: Filled,
         assembly: &Assembly,
-        passage: Passage,
+        times: BatchTimestamps,
         mut output: Output<L::Tensor>,
         bad: Vec<BadSample>,
     ) {
         assembly.copy_out(&mut output.indices, &mut output.labels);
-        let (number, samples, padding) = (passage.number, assembly.samples(), assembly.padding());
+        let (number, samples, padding) = (times.number, assembly.samples(), assembly.padding());
         let Output { tensor, indices, labels } = output;
         match self.lane.submit(Feed::Staged(filled), samples, tensor) {
             Ok(submitted) => {
-                let passage = Passage { submitted: self.look(), ..passage };
-                self.note_submitted(submitted.id, assembly.read_time(), passage);
+                let times = BatchTimestamps { submitted: self.look(), ..times };
+                self.note_submitted(submitted.id, assembly.read_time(), times);
                 let output = Output { tensor: submitted.tensor, indices, labels };
-                self.deliver_with(output, Ok(Delivered { number, samples, padding, at: passage.submitted }), bad);
+                self.deliver_with(output, Ok(Delivered { number, samples, padding, at: times.submitted }), bad);
             }
             Err(rejected) => {
                 let output = Output { tensor: rejected.tensor, indices, labels };
@@ -112,7 +113,7 @@ impl<L: Lane> Pump<L> {
     fn settle(&mut self, assembly: &Assembly, number: u64) -> (Vec<BadSample>, Option<LoadError>) {
         let Some(epoch) = &self.progress.epoch else { return (Vec::new(), None) };
         let asked = epoch.sampler.batch_len(number);
-        self.toll.take(epoch.sampler.epoch(), number, asked, assembly.take_noted())
+        self.bad_limit.take(epoch.sampler.epoch(), number, asked, assembly.take_noted())
     }
 
     /// Delivers why a batch was not sent, with what was bad of it all the same.

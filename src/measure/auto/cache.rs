@@ -17,9 +17,9 @@ use crate::source::Source;
 
 const FORMAT: &str = "gpufeed-auto/1";
 /// The oldest entries go first.
-const MOST_ENTRIES: usize = 256;
+const MAX_ENTRIES: usize = 256;
 /// A larger file is none of ours.
-const MOST_BYTES: u64 = 1 << 20;
+const MAX_BYTES: u64 = 1 << 20;
 
 /// What a choice holds for. A driver, an option or a version that differs is measured anew.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -105,7 +105,7 @@ pub(super) fn keep(file: &Path, key: Key, (strategy, workers): (Strategy, usize)
     let mut choices = read(file).unwrap_or_default();
     choices.retain(|choice| choice.key != key);
     choices.push(Choice { key, strategy, workers, why: why.to_owned() });
-    let surplus = choices.len().saturating_sub(MOST_ENTRIES);
+    let surplus = choices.len().saturating_sub(MAX_ENTRIES);
     choices.drain(..surplus);
     if let Err(error) = replace(file, &Contents { format: FORMAT.to_owned(), choices }) {
         log::warn!("{}: what was chosen cannot be kept: {error}", file.display());
@@ -125,11 +125,11 @@ fn read(file: &Path) -> Result<Vec<Choice>, String> {
     let mut text = String::new();
     match File::open(file) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        opened => opened.and_then(|open| open.take(MOST_BYTES + 1).read_to_string(&mut text)),
+        opened => opened.and_then(|open| open.take(MAX_BYTES + 1).read_to_string(&mut text)),
     }
     .map_err(|error| error.to_string())?;
-    if text.len() as u64 > MOST_BYTES {
-        return Err(format!("it is larger than {MOST_BYTES} bytes"));
+    if text.len() as u64 > MAX_BYTES {
+        return Err(format!("it is larger than {MAX_BYTES} bytes"));
     }
     let contents: Contents = serde_json::from_str(&text).map_err(|error| format!("it holds no choices: {error}"))?;
     if contents.format != FORMAT {
@@ -204,7 +204,7 @@ mod tests {
         let file = folder.path().join("auto.json");
         let choice = Choice { key: key(|_, _| ()), strategy: Strategy::WriteBuffer, workers: 0, why: String::new() };
         let foreign = Contents { format: FORMAT.to_owned(), choices: vec![choice] };
-        let large = " ".repeat(MOST_BYTES as usize + 1);
+        let large = " ".repeat(MAX_BYTES as usize + 1);
         for text in ["", "{", "[]", r#"{"format":"x","choices":[]}"#, "\u{0}", &large] {
             fs::write(&file, text).expect("written");
             assert_eq!(find(&file, &key(|_, _| ())), None);

@@ -15,9 +15,9 @@ use crate::source::Source;
 /// A slice has at least this many batches, if there is time.
 const MIN_BATCHES: u64 = 4;
 /// Of these it is still evidence.
-const LEAST_BATCHES: u64 = 2;
+const MIN_BATCHES: u64 = 2;
 /// A candidate that fails this often in a row is out.
-const MOST_ERRORS: u32 = 3;
+const MAX_ERRORS: u32 = 3;
 /// Samples of a batch that are compared with the source.
 const CHECKED: usize = 4;
 
@@ -91,10 +91,10 @@ impl<B: Backend> Ground<B> {
         slow: bool,
         limit: Instant,
     ) -> Result<Option<Slice>, LoadError> {
-        let (length, least) = if slow { (Duration::ZERO, LEAST_BATCHES) } else { (length, MIN_BATCHES) };
+        let (length, least) = if slow { (Duration::ZERO, MIN_BATCHES) } else { (length, MIN_BATCHES) };
         let (passage, in_time) = self.pass(loader, length, least, limit)?;
         // Out of time only the rhythm of the deliveries is known, which is the device's once all slots have been used.
-        let few = if in_time { LEAST_BATCHES } else { self.options.slots as u64 + LEAST_BATCHES };
+        let few = if in_time { MIN_BATCHES } else { self.options.slots as u64 + MIN_BATCHES };
         let Some(batch_s) = passage.batch_s(in_time).filter(|_| passage.batches >= few) else { return Ok(None) };
         let gb_s = passage.bytes as f64 / passage.batches as f64 / 1e9 / batch_s;
         Ok(Some(Slice { gb_s, batches: passage.batches, batch: Duration::from_secs_f64(batch_s) }))
@@ -134,7 +134,7 @@ impl<B: Backend> Ground<B> {
                     passage.add(batch.len() as u64 * self.source.layout().byte_len() as u64);
                 }
                 // The user's own loader tells it again.
-                Some(Err(error)) if is_final(&error) || errors + 1 == MOST_ERRORS => return Err(error),
+                Some(Err(error)) if is_final(&error) || errors + 1 == MAX_ERRORS => return Err(error),
                 Some(Err(_)) => errors += 1,
             }
             if !ending && passage.batches >= least && start.elapsed() >= length {

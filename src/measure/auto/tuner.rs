@@ -15,7 +15,7 @@ use crate::error::OpenError;
 use crate::measure::verify::VerifyError;
 
 /// More rounds of one race say little more.
-const MOST_ROUNDS: u32 = 8;
+const MAX_ROUNDS: u32 = 8;
 /// Rounds that there should be time for.
 const ROUNDS: u32 = 4;
 /// Within these bounds a slice is as long as the time allows.
@@ -129,7 +129,7 @@ impl<B: Backend> Tuner<B> {
 
     /// Measures candidates in turn until one is left or the time is over.
     pub(super) fn race(&mut self, places: &[usize], until: Instant) {
-        for done in 0..MOST_ROUNDS {
+        for done in 0..MAX_ROUNDS {
             let left: Vec<usize> =
                 self.board(|board| places.iter().copied().filter(|&place| board.entries[place].is_in()).collect());
             let now = Instant::now();

@@ -2,7 +2,7 @@
 
 use super::super::device::WgpuBackend;
 use super::super::kernel::{GatherKernels, GatherOutput, GatherSource};
-use super::super::vulkan::{self, Import, Keep, Place, Writable};
+use super::super::vulkan::{self, Import, KeepAlive, Place, Writable};
 use super::Found;
 use super::cut::Cut;
 use crate::backend::LaneSpec;
@@ -48,8 +48,8 @@ impl Lists {
     }
 
     /// What each submission holds, beside `all`.
-    pub(super) fn keeps(&self, all: &[Keep]) -> Vec<Keep> {
-        let keep = |list: &List| std::sync::Arc::new([all, &[list.memory.keep()]].concat()) as Keep;
+    pub(super) fn keeps(&self, all: &[KeepAlive]) -> Vec<KeepAlive> {
+        let keep = |list: &List| std::sync::Arc::new([all, &[list.memory.keep()]].concat()) as KeepAlive;
         self.lists.iter().map(keep).collect()
     }
 

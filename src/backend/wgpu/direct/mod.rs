@@ -10,7 +10,7 @@ use list::Lists;
 
 use super::device::WgpuBackend;
 use super::tuning::Gather;
-use super::vulkan::{self, Import, ImportError, Keep, Region};
+use super::vulkan::{self, Import, ImportError, KeepAlive, Region};
 use crate::backend::{LaneSpec, Strategy};
 use crate::error::{DeviceError, OpenError, Unsupported};
 
@@ -26,7 +26,7 @@ pub(super) struct Direct {
     /// Where the samples of the batch being recorded are, in the batch's order.
     found: Vec<Found>,
     /// What each submission holds: the imports, and its list.
-    keeps: Vec<Keep>,
+    keeps: Vec<KeepAlive>,
 }
 
 enum Way {
@@ -60,7 +60,7 @@ impl Direct {
         let cut = Cut::new(backend, spec)?;
         let import = |range| vulkan::import(backend, memory, range);
         let imports = cut.imports().map(import).collect::<Result<Vec<_>, _>>().map_err(refused)?;
-        let held: Vec<Keep> = imports.iter().map(Import::keep).collect();
+        let held: Vec<KeepAlive> = imports.iter().map(Import::keep).collect();
         let submissions = submissions(spec);
         let (way, keeps) = match backend.tuning().gather {
             Gather::Kernel => {
@@ -69,7 +69,7 @@ impl Direct {
                 (Way::Kernel(Box::new(lists)), keeps)
             }
             Gather::Copy => {
-                let keep: Keep = std::sync::Arc::new(held);
+                let keep: KeepAlive = std::sync::Arc::new(held);
                 (Way::Copy(imports.iter().map(|_| Vec::new()).collect()), vec![keep; submissions])
             }
         };

@@ -12,7 +12,7 @@ use crate::preprocess::Preprocess;
 const FINGERPRINT_BYTES: usize = 8;
 
 /// Shaders count bytes in 32 bits, so no binding may be larger, whatever the device allows.
-const MOST_ADDRESSABLE: u64 = u32::MAX as u64;
+const MAX_ADDRESSABLE: u64 = u32::MAX as u64;
 
 /// Bytes of the buffer that holds the fingerprints of a batch, padded as all buffers are.
 pub(crate) const fn fingerprint_bytes(batch_size: usize) -> u64 {
@@ -43,7 +43,7 @@ pub(super) struct Binding {
 
 impl Binding {
     pub fn new(limits: &wgpu::Limits) -> Self {
-        let limit = limits.max_storage_buffer_binding_size.min(MOST_ADDRESSABLE);
+        let limit = limits.max_storage_buffer_binding_size.min(MAX_ADDRESSABLE);
         let align = usize::try_from(limits.min_storage_buffer_offset_alignment).unwrap_or(usize::MAX);
         Self { limit: usize::try_from(limit).unwrap_or(usize::MAX), align: align.max(VECTOR_ALIGN) }
     }

@@ -9,7 +9,7 @@ mod system;
 
 use super::device::WgpuBackend;
 use super::mapped::Memory;
-use super::vulkan::Keep;
+use super::vulkan::KeepAlive;
 use crate::backend::{LaneSpec, Strategy};
 use crate::error::{DeviceError, Unsupported};
 
@@ -53,7 +53,7 @@ pub(super) trait Staging: Send {
     }
 
     /// What must outlive the submission that reads this slot, where wgpu does not see to it.
-    fn keep(&self, _slot: usize) -> Option<Keep> {
+    fn keep(&self, _slot: usize) -> Option<KeepAlive> {
         None
     }
 

@@ -6,7 +6,7 @@
 use super::super::device::WgpuBackend;
 use super::super::mapped::Memory;
 use super::super::tuning::SlotReads;
-use super::super::vulkan::{self, Keep, Place, Writable};
+use super::super::vulkan::{self, KeepAlive, Place, Writable};
 use super::Staging;
 use crate::backend::LaneSpec;
 use crate::error::DeviceError;
@@ -16,7 +16,7 @@ pub(super) struct System {
     buffers: Vec<wgpu::Buffer>,
     /// The right to write each slot, except while it is lent.
     slots: Vec<Option<Writable>>,
-    keeps: Vec<Keep>,
+    keeps: Vec<KeepAlive>,
     in_place: bool,
     copies: bool,
 }
@@ -84,7 +84,7 @@ impl Staging for System {
         if self.in_place { &self.buffers } else { &[] }
     }
 
-    fn keep(&self, slot: usize) -> Option<Keep> {
+    fn keep(&self, slot: usize) -> Option<KeepAlive> {
         self.keeps.get(slot).cloned()
     }
 }

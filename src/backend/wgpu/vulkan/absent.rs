@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-use super::{ImportError, ImportLimits, Keep, MemoryTypes, Place};
+use super::{ImportError, ImportLimits, KeepAlive, MemoryTypes, Place};
 use crate::backend::StableHostMemory;
 use crate::backend::wgpu::WgpuBackend;
 use crate::error::DeviceError;
@@ -52,7 +52,7 @@ pub(in super::super) struct Region {
 pub(in super::super) struct Writable(Infallible);
 
 impl Writable {
-    pub fn keep(&self) -> Keep {
+    pub fn keep(&self) -> KeepAlive {
         match self.0 {}
     }
 
@@ -76,7 +76,7 @@ pub(in super::super) struct Import {
 }
 
 impl Import {
-    pub fn keep(&self) -> Keep {
+    pub fn keep(&self) -> KeepAlive {
         match self.never {}
     }
 }

@@ -8,7 +8,7 @@
 //!
 //! - the lane, for as long as it may submit;
 //! - whoever may write it ([`Writable`]), which a lane lends to a fill;
-//! - each submission that reads it, through the closure that wgpu runs, or drops, when the device has finished it ([`Keep`]).
+//! - each submission that reads it, through the closure that wgpu runs, or drops, when the device has finished it ([`KeepAlive`]).
 //!
 //! The last of them frees it, whichever way the lane, the device or the application end.
 
@@ -31,7 +31,7 @@ use std::any::Any;
 use std::sync::Arc;
 
 /// Holds an allocation for as long as the device may read it.
-pub(super) type Keep = Arc<dyn Any + Send + Sync>;
+pub(super) type KeepAlive = Arc<dyn Any + Send + Sync>;
 
 /// The extension that `imported` needs.
 pub(super) const EXTERNAL_MEMORY_HOST: &std::ffi::CStr = c"VK_EXT_external_memory_host";

@@ -20,7 +20,7 @@ use super::job::{Job, Line};
 use crate::{interrupt, output};
 
 /// How often the parent looks for an end, a deadline or Ctrl-C.
-const LOOK: Duration = Duration::from_millis(50);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// How long a process may take to end once it is told to.
 const GRACE: Duration = Duration::from_secs(10);
 
@@ -106,7 +106,7 @@ pub fn supervise(
     let Some(lines) = child.0.stdout.take().map(read_lines) else { bail!("there is no pipe to the process") };
     let mut ends_at = started + deadline;
     while Instant::now() < ends_at {
-        match lines.recv_timeout(LOOK) {
+        match lines.recv_timeout(POLL_INTERVAL) {
             Ok(line) => pass_on(&line, each)?,
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => break,
@@ -156,7 +156,7 @@ fn wait(child: &mut Child, ends_at: Instant) -> io::Result<Option<ExitStatus>> {
         if Instant::now() >= ends_at {
             return Ok(None);
         }
-        thread::sleep(LOOK / 10);
+        thread::sleep(POLL_INTERVAL / 10);
     }
 }
 

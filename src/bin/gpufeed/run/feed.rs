@@ -15,7 +15,7 @@ use super::state::StateFile;
 use crate::interrupt;
 
 /// How often a wait looks for Ctrl-C.
-const LOOK: Duration = Duration::from_millis(100);
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// How loading onto one device ended.
 pub struct Ending {
@@ -119,7 +119,7 @@ impl Run<'_> {
             if self.failed.load(Ordering::Relaxed) {
                 return Err(Stopped.into());
             }
-            let batch = match epoch.next_timeout(LOOK) {
+            let batch = match epoch.next_timeout(POLL_INTERVAL) {
                 Some(Err(LoadError::TimedOut(_))) => continue,
                 Some(batch) => batch?,
                 None => break,

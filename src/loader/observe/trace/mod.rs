@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Instant;
 
-use super::metrics::{Cause, Passage, nanoseconds};
+use super::metrics::{BatchTimestamps, Cause, nanoseconds};
 use crate::backend::GpuSpan;
 
 /// Records the work of loaders: give it to them as [`LoaderOptions::trace`](super::super::LoaderOptions::trace), and
@@ -228,8 +228,8 @@ impl Recorder {
     }
 
     /// A batch was submitted.
-    pub(in crate::loader) fn submitted(&self, passage: &Passage) {
-        let &Passage { epoch, number: batch, slot, begun, handed_out, ended, sent, submitted } = passage;
+    pub(in crate::loader) fn submitted(&self, times: &BatchTimestamps) {
+        let &BatchTimestamps { epoch, number: batch, slot, begun, handed_out, ended, sent, submitted } = times;
         let event = |track, what, time| self.event(track, what, time, (epoch, batch));
         let pump =
             [event(Track::Pump, What::Begin, begun..handed_out), event(Track::Pump, What::Submit, sent..submitted)];
@@ -241,9 +241,9 @@ impl Recorder {
     }
 
     /// The CPU saw that a batch has ended; `track` is its slot's, or the place that it had without one.
-    pub(in crate::loader) fn finished(&self, passage: &Passage, track: usize, now: Instant) {
-        let batch = (passage.epoch, passage.number);
-        self.push([self.event(Track::Slot(number(track)), What::InFlight, passage.submitted..now, batch)]);
+    pub(in crate::loader) fn finished(&self, times: &BatchTimestamps, track: usize, now: Instant) {
+        let batch = (times.epoch, times.number);
+        self.push([self.event(Track::Slot(number(track)), What::InFlight, times.submitted..now, batch)]);
     }
 
     /// The pump had nothing to do.

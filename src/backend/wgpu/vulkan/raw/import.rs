@@ -6,7 +6,7 @@ use std::sync::Arc;
 use ash::{ext, vk};
 use wgpu::hal::api::Vulkan;
 
-use super::super::{HostCache, ImportError, Keep};
+use super::super::{HostCache, ImportError, KeepAlive};
 use super::query::{device_memory, import_limits};
 use super::{Owned, allocate, buffer_usage, create, failed, wrap};
 use crate::backend::StableHostMemory;
@@ -28,8 +28,8 @@ pub(in crate::backend::wgpu) struct Import {
 
 impl Import {
     /// Keeps the memory while the device reads it.
-    pub fn keep(&self) -> Keep {
-        Arc::clone(&self.owned) as Keep
+    pub fn keep(&self) -> KeepAlive {
+        Arc::clone(&self.owned) as KeepAlive
     }
 }
 

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use ash::vk;
 use wgpu::hal::api::Vulkan;
 
-use super::{Keep, Place};
+use super::{KeepAlive, Place};
 use crate::backend::StableHostMemory;
 use crate::backend::wgpu::WgpuBackend;
 use crate::error::DeviceError;
@@ -56,8 +56,8 @@ unsafe impl Send for Writable {}
 
 impl Writable {
     /// Keeps the memory while the device reads it.
-    pub fn keep(&self) -> Keep {
-        Arc::clone(&self.owned) as Keep
+    pub fn keep(&self) -> KeepAlive {
+        Arc::clone(&self.owned) as KeepAlive
     }
 
     /// The first byte: valid for writes of [`len`](Self::len) bytes for as long as this value lives.

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 /// How often a channel is looked at before its thread blocks. Each look gives the processor away, so that on a machine with
 /// few cores the sender gets it; all of them take some ten microseconds, about what one blocked hand-over costs.
-const LOOKS: usize = 16;
+const MAX_SPINS: usize = 16;
 /// A wait that no number of looks would have saved.
 const LONG: Duration = Duration::from_micros(100);
 
@@ -16,12 +16,12 @@ thread_local! {
 
 /// Receives a message. A short look around saves the wake-up where the sender is about to send.
 pub(super) fn recv<T>(channel: &flume::Receiver<T>) -> Result<T, flume::RecvError> {
-    patiently(channel, || channel.recv())
+    spin_then(channel, || channel.recv())
 }
 
 /// As [`recv`]; `None` at the deadline.
 pub(super) fn recv_deadline<T>(channel: &flume::Receiver<T>, deadline: Instant) -> Result<Option<T>, flume::RecvError> {
-    let received = patiently(channel, || match channel.recv_deadline(deadline) {
+    let received = spin_then(channel, || match channel.recv_deadline(deadline) {
         Ok(message) => Ok(message),
         // Hung up stays hung up: the next look tells.
         Err(_) => Err(flume::RecvError::Disconnected),
@@ -34,7 +34,7 @@ pub(super) fn recv_deadline<T>(channel: &flume::Receiver<T>, deadline: Instant) 
 }
 
 /// Looks, and then blocks.
-fn patiently<T>(
+fn spin_then<T>(
     channel: &flume::Receiver<T>,
     block: impl FnOnce() -> Result<T, flume::RecvError>,
 ) -> Result<T, flume::RecvError> {
@@ -49,7 +49,7 @@ fn patiently<T>(
 }
 
 fn look<T>(channel: &flume::Receiver<T>) -> Result<Option<T>, flume::RecvError> {
-    let looks = if WAITED_LONG.get() { 1 } else { LOOKS };
+    let looks = if WAITED_LONG.get() { 1 } else { MAX_SPINS };
     for _ in 0..looks {
         match channel.try_recv() {
             Ok(message) => return Ok(Some(message)),

@@ -33,13 +33,13 @@ pub unsafe trait SlotMemory {
 /// Memory that is lent to a [`Fill`]. It comes back when the fill has ended; dropped before that, it is leaked, since somebody
 /// may still write it.
 #[derive(Debug)]
-pub struct Lent<M: SlotMemory> {
+pub struct Loan<M: SlotMemory> {
     memory: ManuallyDrop<M>,
     state: Arc<FillState>,
     slot: usize,
 }
 
-impl<M: SlotMemory> Lent<M> {
+impl<M: SlotMemory> Loan<M> {
     /// Lends `memory` as slot number `slot`.
     ///
     /// # Panics
@@ -48,7 +48,7 @@ impl<M: SlotMemory> Lent<M> {
         assert!(state.claim(), "slot {slot} is still being filled");
         let (base, len, streamed) = (memory.base(), memory.byte_len(), memory.is_streamed());
         let state = Arc::clone(state);
-        // SAFETY: SlotMemory promises that the memory is valid and ours alone until `memory` is dropped, and `Lent` drops
+        // SAFETY: SlotMemory promises that the memory is valid and ours alone until `memory` is dropped, and `Loan` drops
         // or returns it only when `state` is no longer open. `state` was claimed above.
         let fill = unsafe { Fill::new(slot, base, len, streamed, Arc::clone(&state)) };
         (Self { memory: ManuallyDrop::new(memory), state, slot }, fill)
@@ -86,7 +86,7 @@ impl<M: SlotMemory> Lent<M> {
     }
 }
 
-impl<M: SlotMemory> Drop for Lent<M> {
+impl<M: SlotMemory> Drop for Loan<M> {
     fn drop(&mut self) {
         if self.state.is_open() {
             log::error!(
@@ -133,7 +133,7 @@ impl Deref for HostMemory {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
-        // SAFETY: the allocation is initialised, of this size, and nobody writes it: a `Lent` that gives out writers owns
+        // SAFETY: the allocation is initialised, of this size, and nobody writes it: a `Loan` that gives out writers owns
         // the value, so that it cannot be borrowed.
         unsafe { std::slice::from_raw_parts(self.base.as_ptr(), self.layout.size()) }
     }
@@ -172,12 +172,12 @@ mod tests {
     #[test]
     fn lent_memory_comes_back_with_what_was_written() {
         let state = Arc::default();
-        let (lent, mut fill) = Lent::lend(3, HostMemory::new(16).expect("16 bytes"), &state);
-        let mut region = fill.cut(16);
+        let (loan, mut fill) = Loan::lend(3, HostMemory::new(16).expect("16 bytes"), &state);
+        let mut region = fill.take_region(16);
         region.writer(8..16).write(&[7; 8]).expect("fits");
         assert!(region.commit());
         let Finish::Filled(filled) = fill.finish() else { panic!("all regions are committed") };
-        let memory = lent.filled(&filled);
+        let memory = loan.filled(&filled);
         assert_eq!(memory[..], [[0; 8], [7; 8]].concat());
         assert_eq!(filled.bytes(), 16);
     }
@@ -186,10 +186,10 @@ mod tests {
     #[cfg_attr(miri, ignore = "leaks on purpose")]
     fn memory_dropped_while_it_is_written_is_leaked_not_freed() {
         let state = Arc::default();
-        let (lent, mut fill) = Lent::lend(0, HostMemory::new(16).expect("16 bytes"), &state);
-        let mut region = fill.cut(16);
+        let (loan, mut fill) = Loan::lend(0, HostMemory::new(16).expect("16 bytes"), &state);
+        let mut region = fill.take_region(16);
         drop(fill);
-        drop(lent);
+        drop(loan);
         region.writer(0..16).write(&[1; 16]).expect("the memory is still there");
         assert!(state.is_open());
     }
@@ -198,7 +198,7 @@ mod tests {
     #[should_panic(expected = "still being filled")]
     fn a_slot_is_not_lent_twice() {
         let state = Arc::default();
-        let (_lent, _fill) = Lent::lend(0, HostMemory::new(16).expect("16 bytes"), &state);
-        let _again = Lent::lend(0, HostMemory::new(16).expect("16 bytes"), &state);
+        let (_loan, _fill) = Loan::lend(0, HostMemory::new(16).expect("16 bytes"), &state);
+        let _again = Loan::lend(0, HostMemory::new(16).expect("16 bytes"), &state);
     }
 }
