@@ -14,8 +14,8 @@ use crate::source::Source;
 
 /// A slice has at least this many batches, if there is time.
 const MIN_BATCHES: u64 = 4;
-/// Of these it is still evidence.
-const MIN_BATCHES: u64 = 2;
+/// Fewer batches than this are not evidence.
+const MIN_EVIDENCE: u64 = 2;
 /// A candidate that fails this often in a row is out.
 const MAX_ERRORS: u32 = 3;
 /// Samples of a batch that are compared with the source.
@@ -91,10 +91,10 @@ impl<B: Backend> Ground<B> {
         slow: bool,
         limit: Instant,
     ) -> Result<Option<Slice>, LoadError> {
-        let (length, least) = if slow { (Duration::ZERO, MIN_BATCHES) } else { (length, MIN_BATCHES) };
+        let (length, least) = if slow { (Duration::ZERO, MIN_EVIDENCE) } else { (length, MIN_BATCHES) };
         let (passage, in_time) = self.pass(loader, length, least, limit)?;
         // Out of time only the rhythm of the deliveries is known, which is the device's once all slots have been used.
-        let few = if in_time { MIN_BATCHES } else { self.options.slots as u64 + MIN_BATCHES };
+        let few = if in_time { MIN_EVIDENCE } else { self.options.slots as u64 + MIN_EVIDENCE };
         let Some(batch_s) = passage.batch_s(in_time).filter(|_| passage.batches >= few) else { return Ok(None) };
         let gb_s = passage.bytes as f64 / passage.batches as f64 / 1e9 / batch_s;
         Ok(Some(Slice { gb_s, batches: passage.batches, batch: Duration::from_secs_f64(batch_s) }))
