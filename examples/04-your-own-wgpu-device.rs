@@ -48,18 +48,18 @@ fn main() -> Result<(), Box<dyn Error>> {
     });
 
     let backend = WgpuBackend::from_device(device.clone(), queue.clone())?;
-    let images = Arc::new(random_images(SampleLayout::image(32, 32, 3)?, 256, 1)?);
+    let images = Arc::new(random_images(SampleLayout::image(32, 32, 3)?, 250, 1)?);
     let options = LoaderOptions { batch_size: 32, preprocess: Normalize::unit(3).into(), ..LoaderOptions::default() };
     let mut loader = Loader::new(&backend, images, options)?;
     for batch in loader.epoch(0) {
         let batch = batch?;
-        // A plain buffer on your device. It is being written; the queue's order is all the waiting there is.
-        let tensor = batch.tensor().buffer();
+        // A plain buffer on your device, and of it the bytes of this batch: the last one may be short, and behind it are older samples.
+        // It is being written; the queue's order is all the waiting there is.
         let bindings = device.create_bind_group(&wgpu::BindGroupDescriptor {
             label: None,
             layout: &pipeline.get_bind_group_layout(0),
             entries: &[
-                wgpu::BindGroupEntry { binding: 0, resource: tensor.as_entire_binding() },
+                wgpu::BindGroupEntry { binding: 0, resource: batch.binding() },
                 wgpu::BindGroupEntry { binding: 1, resource: total.as_entire_binding() },
             ],
         });

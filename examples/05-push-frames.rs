@@ -49,7 +49,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         let frame = vec![brightness; SIDE * SIDE * 3]; // From a camera, a decoder, a request.
         let batch = feeder.feed(&[&frame])?;
         let mut encoder = device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
-        run(&device, &model, &mut encoder, batch.buffer(), &answer);
+        run(&device, &model, &mut encoder, batch.binding(), &answer);
         encoder.copy_buffer_to_buffer(&answer, 0, &readable, 0, 4);
         encoder.map_buffer_on_submit(&readable, wgpu::MapMode::Read, .., |mapped| mapped.expect("it can be read"));
         batch.submit([encoder.finish()]); // The tensor goes back to the feeder behind this work.
@@ -66,14 +66,14 @@ fn run(
     device: &wgpu::Device,
     model: &wgpu::ComputePipeline,
     encoder: &mut wgpu::CommandEncoder,
-    tensor: &wgpu::Buffer,
+    tensor: wgpu::BindingResource<'_>,
     answer: &wgpu::Buffer,
 ) {
     let bindings = device.create_bind_group(&wgpu::BindGroupDescriptor {
         label: None,
         layout: &model.get_bind_group_layout(0),
         entries: &[
-            wgpu::BindGroupEntry { binding: 0, resource: tensor.as_entire_binding() },
+            wgpu::BindGroupEntry { binding: 0, resource: tensor },
             wgpu::BindGroupEntry { binding: 1, resource: answer.as_entire_binding() },
         ],
     });

@@ -50,7 +50,7 @@ async fn serve(backend: &WgpuBackend, inbox: &flume::Receiver<Request>) -> Resul
         }
         let frames: Vec<&[u8]> = together.iter().map(|request| request.frame.as_slice()).collect();
         let batch = feeder.feed_async(&frames).await?; // Waits for a slot, if need be, without a thread.
-        batch.ready().await?; // Here a model would be submitted with the batch, and its result awaited.
+        batch.ready().await?; // Here a model over `batch.binding()` would be submitted, and its result awaited.
         let values = batch.read_f32()?;
         for (request, tensor) in together.iter().zip(values.chunks_exact(SIDE * SIDE * 3)) {
             let mean = tensor.iter().sum::<f32>() / tensor.len() as f32;

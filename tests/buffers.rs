@@ -8,20 +8,136 @@ mod skip;
 use std::sync::Arc;
 
 use gpufeed::backend::wgpu::WgpuBackend;
-use gpufeed::{Loader, LoaderOptions, MemorySource, OpenError, SampleLayout, wgpu};
+use gpufeed::{Batch, Loader, LoaderOptions, MemorySource, OpenError, SampleLayout, wgpu};
+
+/// Sums the bytes of a tensor.
+const SUM: &str = "
+@group(0) @binding(0) var<storage, read> words: array<u32>;
+@group(0) @binding(1) var<storage, read_write> total: u32;
+@compute @workgroup_size(1) fn main() {
+    var sum = 0u;
+    for (var i = 0u; i < arrayLength(&words); i += 1u) {
+        let word = words[i];
+        sum += (word & 0xFFu) + ((word >> 8u) & 0xFFu) + ((word >> 16u) & 0xFFu) + (word >> 24u);
+    }
+    total = sum;
+}";
 
 fn loader(test: &str, outputs: usize) -> Option<Loader<WgpuBackend>> {
-    let backend = match WgpuBackend::open("vulkan:0") {
+    open(test, "vulkan:0", 32, 2, outputs)
+}
+
+/// Samples of 16 bytes that all are the sample's index.
+fn open(test: &str, device: &str, samples: usize, batch_size: usize, outputs: usize) -> Option<Loader<WgpuBackend>> {
+    let backend = match WgpuBackend::open(device) {
         Err(OpenError::NoDevice { .. }) => {
-            skip::skip(test, "no Vulkan device here");
+            skip::skip(test, &format!("no {device} here"));
             return None;
         }
         opened => opened.expect("the device is there and opens"),
     };
-    let bytes: Vec<u8> = (0..32 * 16).map(|i| (i / 16) as u8).collect();
+    let bytes: Vec<u8> = (0..samples * 16).map(|i| (i / 16) as u8).collect();
     let source = MemorySource::new(bytes, SampleLayout::bytes(&[16]).expect("valid")).expect("whole samples");
-    let options = LoaderOptions { batch_size: 2, outputs, ..LoaderOptions::default() };
+    let options = LoaderOptions { batch_size, outputs, ..LoaderOptions::default() };
     Some(Loader::new(&backend, Arc::new(source), options).expect("the loader opens"))
+}
+
+/// Sums each batch's bytes on the device, one after the other into one buffer, and reads the sums back.
+struct Sums {
+    device: wgpu::Device,
+    pipeline: wgpu::ComputePipeline,
+    totals: wgpu::Buffer,
+}
+
+impl Sums {
+    /// Devices align the offsets of bindings to at most this.
+    const STRIDE: u64 = 256;
+
+    fn new(device: &wgpu::Device, batches: u64) -> Self {
+        let source = wgpu::ShaderSource::Wgsl(SUM.into());
+        let module = device.create_shader_module(wgpu::ShaderModuleDescriptor { label: None, source });
+        let pipeline = device.create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
+            label: None,
+            layout: None,
+            module: &module,
+            entry_point: Some("main"),
+            compilation_options: wgpu::PipelineCompilationOptions::default(),
+            cache: None,
+        });
+        let totals = device.create_buffer(&wgpu::BufferDescriptor {
+            label: None,
+            size: batches * Self::STRIDE,
+            usage: wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_SRC,
+            mapped_at_creation: false,
+        });
+        Self { device: device.clone(), pipeline, totals }
+    }
+
+    fn add(&self, batch: Batch<WgpuBackend>) {
+        let total = wgpu::BufferBinding {
+            buffer: &self.totals,
+            offset: batch.number() * Self::STRIDE,
+            size: wgpu::BufferSize::new(4),
+        };
+        let group = self.device.create_bind_group(&wgpu::BindGroupDescriptor {
+            label: None,
+            layout: &self.pipeline.get_bind_group_layout(0),
+            entries: &[
+                wgpu::BindGroupEntry { binding: 0, resource: batch.binding() },
+                wgpu::BindGroupEntry { binding: 1, resource: wgpu::BindingResource::Buffer(total) },
+            ],
+        });
+        let mut encoder = self.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
+        let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default());
+        pass.set_pipeline(&self.pipeline);
+        pass.set_bind_group(0, &group, &[]);
+        pass.dispatch_workgroups(1, 1, 1);
+        drop(pass);
+        batch.submit([encoder.finish()]);
+    }
+
+    fn read(&self, queue: &wgpu::Queue) -> Vec<u32> {
+        let bytes = read(&self.device, queue, &self.totals, self.totals.size());
+        let first = |record: &[u8]| u32::from_le_bytes(record[..4].try_into().expect("four bytes"));
+        bytes.chunks_exact(Self::STRIDE as usize).map(first).collect()
+    }
+}
+
+#[test]
+fn the_binding_of_a_short_batch_holds_no_older_samples() {
+    for device in ["vulkan:0", "gl:0"] {
+        // One output: the short batch comes into a tensor that held a full one.
+        let Some(mut loader) = open("the_binding_of_a_short_batch", device, 21, 8, 1) else { continue };
+        let sums = Sums::new(loader.backend().device(), 3);
+        let queue = loader.backend().queue().clone();
+        loader.epoch(0).for_each(|batch| sums.add(batch.expect("no error")));
+        drop(loader); // On GL nobody else may talk to the device while a pump does.
+        let right = [0..8, 8..16, 16..21].map(|samples: std::ops::Range<u32>| samples.sum::<u32>() * 16);
+        assert_eq!(sums.read(&queue), right, "{device}");
+    }
+}
+
+#[test]
+fn the_output_index_of_a_batch_is_its_buffers_for_as_long_as_it_stays_in_the_pool() {
+    let Some(mut loader) = open("the_output_index_of_a_batch", "vulkan:0", 64, 2, 3) else { return };
+    let mut buffers: Vec<Option<wgpu::Buffer>> = vec![None; 3];
+    for epoch in 0..2 {
+        for batch in loader.epoch(epoch) {
+            let batch = batch.expect("no error");
+            let known = buffers[batch.output_index()].get_or_insert_with(|| batch.buffer().clone());
+            assert_eq!(known, batch.buffer());
+        }
+    }
+    assert!(buffers.iter().all(Option::is_some), "every number is used");
+    let taken = loader.epoch(2).next().expect("there are batches").expect("no error").into_buffer();
+    for batch in loader.epoch(3) {
+        let batch = batch.expect("no error");
+        assert_ne!(*batch.buffer(), taken);
+        match buffers.get(batch.output_index()) {
+            Some(known) => assert_eq!(known.as_ref(), Some(batch.buffer())),
+            None => assert_eq!(batch.output_index(), 3, "what took its place"),
+        }
+    }
 }
 
 /// Reads a buffer back without gpufeed.

@@ -1,13 +1,14 @@
 //! A batch on the device, and the lease on its tensor.
 
+#[cfg(feature = "wgpu")]
+mod wgpu;
+
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use half::f16;
 
 use super::outputs::{Output, OutputPool};
-#[cfg(feature = "wgpu")]
-use crate::backend::wgpu::WgpuBackend;
 use crate::backend::{Backend, Tensor};
 use crate::error::DeviceError;
 use crate::preprocess::{DType, Fingerprint, TensorDesc, batch_fingerprint};
@@ -228,40 +229,6 @@ impl<B: Backend> Batch<B> {
             return result;
         }
         call()
-    }
-}
-
-#[cfg(feature = "wgpu")]
-impl Batch<WgpuBackend> {
-    /// The buffer that holds the tensor: usages `STORAGE`, `COPY_SRC` and `COPY_DST`, the tensor in its first
-    /// [`byte_len`](TensorDesc::byte_len) bytes, and padding.
-    ///
-    /// `wgpu::Buffer` can be cloned, and the clone outlives the batch: work submitted after the batch is dropped may read a later one.
-    /// [`submit`](Self::submit) and [`into_buffer`](Self::into_buffer) cannot be used wrongly.
-    #[must_use]
-    pub fn buffer(&self) -> &wgpu::Buffer {
-        self.tensor().buffer()
-    }
-
-    /// Submits work that uses the tensor, and gives the tensor back after it.
-    pub fn submit(self, commands: impl IntoIterator<Item = wgpu::CommandBuffer>) -> wgpu::SubmissionIndex {
-        // Dropping `self` afterwards lets the loader queue its next write, which the queue orders behind this.
-        self.tensor().queue().submit(commands)
-    }
-
-    /// Queues a copy of the tensor into a buffer of the caller's, for frameworks that cannot take a foreign buffer, and gives the tensor
-    /// back behind it. The copy is of the tensor's bytes, rounded up to a multiple of four.
-    ///
-    /// # Errors
-    /// [`DeviceError::Refused`] where the copy does not fit `target`, `offset` is no multiple of four, or `target` lacks `COPY_DST`.
-    pub fn fill_into(self, target: &wgpu::Buffer, offset: u64) -> Result<wgpu::SubmissionIndex, DeviceError> {
-        self.tensor().copy_to(target, offset, self.desc.byte_len())
-    }
-
-    /// Takes the tensor's buffer out of the loader for good, as [`into_tensor`](Self::into_tensor).
-    #[must_use]
-    pub fn into_buffer(self) -> wgpu::Buffer {
-        self.into_tensor().buffer().clone()
     }
 }
 

@@ -37,6 +37,8 @@ pub struct WgpuLane {
     pub(super) timing: Option<Timing>,
     held: Footprint,
     allocations: u64,
+    /// Tensors made so far.
+    outputs: usize,
 }
 
 /// A slot, or where a submission without one is counted.
@@ -100,6 +102,7 @@ impl WgpuLane {
             in_flight: VecDeque::with_capacity(spec.slots + spec.outputs),
             finished: Vec::with_capacity(spec.slots + spec.outputs),
             next_id: 0,
+            outputs: 0,
             done: flume::unbounded(),
             held: Footprint { outputs: 0, ..footprint },
             allocations: allocations + u64::from(device_bytes.is_some()),
@@ -192,7 +195,9 @@ impl Lane for WgpuLane {
         })?;
         self.held.outputs += output_bytes(spec);
         self.allocations += 1 + u64::from(fingerprints.is_some());
-        Ok(WgpuTensor::new(self.backend.clone(), buffer, fingerprints, bindings, gather))
+        let index = self.outputs;
+        self.outputs += 1;
+        Ok(WgpuTensor::new(self.backend.clone(), index, buffer, fingerprints, bindings, gather))
     }
 
     fn begin(&mut self) -> Result<Option<Fill>, DeviceError> {

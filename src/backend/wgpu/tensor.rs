@@ -17,6 +17,8 @@ pub struct WgpuTensor(Arc<Inner>);
 #[derive(Debug)]
 struct Inner {
     backend: WgpuBackend,
+    /// Counted within the lane that made it.
+    index: usize,
     buffer: wgpu::Buffer,
     fingerprints: Option<wgpu::Buffer>,
     /// One for each buffer that kernels may read: the lane's own, or every slot.
@@ -56,6 +58,7 @@ const LOOK_OUT: Duration = Duration::from_micros(150);
 impl WgpuTensor {
     pub(super) fn new(
         backend: WgpuBackend,
+        index: usize,
         buffer: wgpu::Buffer,
         fingerprints: Option<wgpu::Buffer>,
         bindings: Vec<Bindings>,
@@ -63,6 +66,7 @@ impl WgpuTensor {
     ) -> Self {
         Self(Arc::new(Inner {
             backend,
+            index,
             buffer,
             fingerprints,
             bindings,
@@ -77,6 +81,12 @@ impl WgpuTensor {
     #[must_use]
     pub fn buffer(&self) -> &wgpu::Buffer {
         &self.0.buffer
+    }
+
+    /// The tensor's number within the lane that made it, from zero in the order they were made. No other tensor of the lane gets it.
+    #[must_use]
+    pub fn index(&self) -> usize {
+        self.0.index
     }
 
     pub(crate) fn queue(&self) -> &wgpu::Queue {
