@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use super::clock;
 use super::device::WgpuBackend;
 use super::tensor::read_back;
 use crate::error::DeviceError;
@@ -61,7 +62,10 @@ pub(super) fn kernel_ceiling(backend: &WgpuBackend, at_least: Duration) -> Resul
         copying.round(turns)?;
         copied += bytes * turns as u64;
     }
-    Ok(Some((2 * copied) as f64 / start.elapsed().as_secs_f64()))
+    let seconds = start.elapsed().as_secs_f64();
+    clock::rate(2 * copied, seconds).map(Some).ok_or_else(|| DeviceError::Refused {
+        message: format!("it says that {copied} bytes were copied in {seconds:e} seconds, which is no measurement"),
+    })
 }
 
 impl<'a> Copying<'a> {

@@ -1,6 +1,6 @@
 //! An opened device: gpufeed's own, or an application's.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use super::adapters::{self, Found};
 use super::health::LostFlag;
@@ -25,6 +25,8 @@ struct Inner {
     info: AdapterInfo,
     owned: bool,
     lost: LostFlag,
+    /// Whether its timestamps are times, once that was tried.
+    clock: Arc<OnceLock<bool>>,
     tuning: Tuning,
 }
 
@@ -74,7 +76,8 @@ impl WgpuBackend {
         device.set_device_lost_callback(move |reason, message| flag.set(lost_reason(reason, &message)));
         // Whatever gpufeed does is in an error scope; the default handler panics.
         device.on_uncaptured_error(Arc::new(|error| log::error!("outside of gpufeed's calls: {error}")));
-        Ok(Self(Arc::new(Inner { device, queue, info: found.info, owned: true, lost, tuning: Tuning::default() })))
+        let (tuning, clock) = (Tuning::default(), Arc::default());
+        Ok(Self(Arc::new(Inner { device, queue, info: found.info, owned: true, lost, clock, tuning })))
     }
 
     /// Takes an application's device and that device's queue. Its callbacks stay the application's. Create it with
@@ -94,8 +97,8 @@ impl WgpuBackend {
         let mut info = adapters::known(api, format!("{}:given", api.key()), &raw, &limits);
         info.strategies = Abilities::of_device(&device).support();
         info.memory = if info.is_software() { memory::host_total() } else { None };
-        let (lost, tuning) = (LostFlag::default(), Tuning::default());
-        let backend = Self(Arc::new(Inner { device, queue, info, owned: false, lost, tuning }));
+        let (lost, tuning, clock) = (LostFlag::default(), Tuning::default(), Arc::default());
+        let backend = Self(Arc::new(Inner { device, queue, info, owned: false, lost, clock, tuning }));
         backend.check()?;
         Ok(backend)
     }
@@ -136,6 +139,21 @@ impl WgpuBackend {
     /// Whether gpufeed opened it.
     pub(crate) fn owned(&self) -> bool {
         self.0.owned
+    }
+
+    /// Whether the device's clock can be believed: asks `compare`, the first time.
+    ///
+    /// # Errors
+    /// Those of `compare`.
+    pub(super) fn clock_agrees(
+        &self,
+        compare: impl FnOnce() -> Result<bool, DeviceError>,
+    ) -> Result<bool, DeviceError> {
+        if let Some(&agrees) = self.0.clock.get() {
+            return Ok(agrees);
+        }
+        let agrees = compare()?;
+        Ok(*self.0.clock.get_or_init(|| agrees))
     }
 
     pub(crate) fn lost_flag(&self) -> &LostFlag {

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::bandwidth;
 use super::buffers::{device_bytes, output_bytes};
+use super::clock;
 use super::device::WgpuBackend;
 use super::direct::Cut;
 use super::kernel::check_limits;
@@ -69,7 +70,10 @@ impl Backend for WgpuBackend {
             self.copy_round(&from, keep.as_ref(), &to, Self::COPIES_A_ROUND)?;
             copied += size * Self::COPIES_A_ROUND;
         }
-        Ok(copied as f64 / start.elapsed().as_secs_f64())
+        let seconds = start.elapsed().as_secs_f64();
+        clock::rate(copied, seconds).ok_or_else(|| DeviceError::Refused {
+            message: format!("it says that {copied} bytes were copied in {seconds:e} seconds, which is no measurement"),
+        })
     }
 
     fn kernel_ceiling(&self, at_least: Duration) -> Result<Option<f64>, DeviceError> {

@@ -40,6 +40,7 @@
 mod adapters;
 mod bandwidth;
 mod buffers;
+mod clock;
 mod device;
 mod direct;
 mod feed;

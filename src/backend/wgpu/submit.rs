@@ -66,7 +66,7 @@ impl WgpuLane {
         let mut encoder = self.backend.device().create_command_encoder(&desc);
         let to = self.copies_to(output).clone();
         let bytes = self.spec.layout.copy_bytes(samples) as u64;
-        let timed = self.timing.as_ref().map(|timing| (timing, timing.start(id, &mut encoder)));
+        let timed = self.timing.as_ref().map(|timing| (timing, timing.start(id, bytes, &mut encoder)));
         self.staging.record(slot, memory, &mut encoder, &to, bytes);
         if let Some((timing, set)) = timed {
             timing.copied(set, &mut encoder);

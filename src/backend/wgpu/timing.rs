@@ -1,11 +1,14 @@
 //! Timestamps around a batch's copy and its kernels.
 //!
-//! Some drivers have the queries and return nonsense, zeros mostly. The first time that happens all times are taken back: there is no
-//! knowing which were right.
+//! Some drivers have the queries and return nonsense: see [`clock`]. Each device's clock is held against the host's once, over work that
+//! takes long enough, and every batch's marks are checked. The first time that anything is wrong all times are taken back: there
+//! is no knowing which were right.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
+use super::clock::{self, ClockWindow};
 use super::device::WgpuBackend;
 use crate::backend::times::SpanLog;
 use crate::backend::{GpuSpan, GpuTimes, SubmissionId};
@@ -14,8 +17,12 @@ use crate::error::DeviceError;
 /// Before the copy, between copy and kernels, after the kernels.
 const MARKS: u32 = 3;
 const BYTES: u64 = MARKS as u64 * wgpu::QUERY_SIZE as u64;
-/// No batch takes longer.
-const MAX_SECONDS: f64 = 60.0;
+/// What the clocks are compared over: the time that the host shall take at least, and the buffer that is copied.
+const COMPARED: Duration = Duration::from_millis(2);
+const COPIED: u64 = 16 << 20;
+const MAX_COPIES: usize = 1 << 14;
+/// Other work on the device may come between once or twice.
+const TRIES: usize = 3;
 
 const FREE: u8 = 0;
 const SENT: u8 = 1;
@@ -29,6 +36,9 @@ pub(super) struct Timing {
     /// Whether batches are copied by commands of their own.
     copies: bool,
     log: SpanLog,
+    window: ClockWindow,
+    /// Where the host's times are counted from.
+    zero: Instant,
 }
 
 struct Set {
@@ -36,8 +46,24 @@ struct Set {
     resolved: wgpu::Buffer,
     read: wgpu::Buffer,
     state: Arc<AtomicU8>,
-    /// The submission that it marks.
-    id: AtomicU64,
+    batch: Mutex<Marked>,
+}
+
+/// What a set marks.
+#[derive(Clone, Copy)]
+struct Marked {
+    id: SubmissionId,
+    bytes: u64,
+    sent: Instant,
+}
+
+/// Says that the marks have arrived, whether wgpu runs the callback or drops it: reading them fails in the second case.
+struct Arrived(Arc<AtomicU8>);
+
+impl Drop for Arrived {
+    fn drop(&mut self) {
+        self.0.store(ARRIVED, Ordering::Release);
+    }
 }
 
 impl Timing {
@@ -50,15 +76,19 @@ impl Timing {
         if !backend.device().features().contains(needed) {
             return Ok(None);
         }
-        let sets = backend.scope(|| (0..batches).map(|_| Set::new(backend.device())).collect())?;
         let tick = f64::from(backend.queue().get_timestamp_period()) * 1e-9;
-        Ok(Some(Self { sets, tick, copies, log: SpanLog::new(batches) }))
+        if !backend.clock_agrees(|| compare(backend, tick))? {
+            return Ok(None);
+        }
+        let sets = backend.scope(|| (0..batches).map(|_| Set::new(backend.device())).collect())?;
+        let (log, window) = (SpanLog::new(batches), ClockWindow::default());
+        Ok(Some(Self { sets, tick, copies, log, window, zero: Instant::now() }))
     }
 
-    /// Marks the start of a batch's copy. The number is for the marks that follow.
-    pub(super) fn start(&self, id: SubmissionId, encoder: &mut wgpu::CommandEncoder) -> Option<usize> {
+    /// Marks the start of the copy of a batch of `bytes` bytes. The number is for the marks that follow.
+    pub(super) fn start(&self, id: SubmissionId, bytes: u64, encoder: &mut wgpu::CommandEncoder) -> Option<usize> {
         let set = self.sets.iter().position(|set| set.state.load(Ordering::Acquire) == FREE)?;
-        self.sets[set].id.store(id, Ordering::Relaxed);
+        self.sets[set].mark(Marked { id, bytes, sent: Instant::now() });
         encoder.write_timestamp(&self.sets[set].queries, 0);
         Some(set)
     }
@@ -72,14 +102,9 @@ impl Timing {
 
     /// Marks the end of the kernels, and asks for the times.
     pub(super) fn end(&self, set: Option<usize>, encoder: &mut wgpu::CommandEncoder) {
-        let Some(Set { queries, resolved, read, state, .. }) = set.map(|set| &self.sets[set]) else { return };
-        encoder.write_timestamp(queries, 2);
-        encoder.resolve_query_set(queries, 0..MARKS, resolved, 0);
-        encoder.copy_buffer_to_buffer(resolved, 0, read, 0, BYTES);
-        state.store(SENT, Ordering::Release);
-        let state = Arc::clone(state);
-        // Of a batch that was not sent this comes too, and reading fails then.
-        encoder.map_buffer_on_submit(read, wgpu::MapMode::Read, .., move |_| state.store(ARRIVED, Ordering::Release));
+        let Some(set) = set.map(|set| &self.sets[set]) else { return };
+        encoder.write_timestamp(&set.queries, 2);
+        set.resolve(encoder);
     }
 
     /// What was collected so far; `None` where the device tells nonsense.
@@ -94,10 +119,20 @@ impl Timing {
 
     /// Reads the marks that have arrived.
     pub(super) fn collect(&mut self, backend: &WgpuBackend) {
-        for set in self.sets.iter().filter(|set| set.state.load(Ordering::Acquire) == ARRIVED) {
-            let id = set.id.load(Ordering::Relaxed);
+        // In the order in which they were sent.
+        let next = |sets: &[Set]| {
+            let arrived = sets.iter().enumerate().filter(|(_, set)| set.state.load(Ordering::Acquire) == ARRIVED);
+            arrived.min_by_key(|(_, set)| set.marked().id).map(|(index, _)| index)
+        };
+        while let Some(set) = next(&self.sets) {
+            let set = &self.sets[set];
+            let Marked { id, bytes, sent } = set.marked();
             let Some(marks) = set.take(backend) else { continue };
-            match seconds(marks, self.tick) {
+            let host = (sent.duration_since(self.zero).as_secs_f64(), self.zero.elapsed().as_secs_f64());
+            let span = clock::seconds(marks, self.tick).filter(|&[start, _, end]| {
+                clock::suffices(end - start, self.tick, bytes) && self.window.admits((start, end), host)
+            });
+            match span {
                 Some([start, copied, end]) => {
                     // Without a copy the marks before and after it are apart all the same, by what the device does in between.
                     let copied = if self.copies { copied } else { start };
@@ -126,8 +161,25 @@ impl Set {
             resolved: buffer(wgpu::BufferUsages::QUERY_RESOLVE | wgpu::BufferUsages::COPY_SRC),
             read: buffer(wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST),
             state: Arc::default(),
-            id: AtomicU64::new(0),
+            batch: Mutex::new(Marked { id: 0, bytes: 0, sent: Instant::now() }),
         }
+    }
+
+    fn mark(&self, batch: Marked) {
+        *self.batch.lock().unwrap_or_else(PoisonError::into_inner) = batch;
+    }
+
+    fn marked(&self) -> Marked {
+        *self.batch.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Asks for the marks.
+    fn resolve(&self, encoder: &mut wgpu::CommandEncoder) {
+        encoder.resolve_query_set(&self.queries, 0..MARKS, &self.resolved, 0);
+        encoder.copy_buffer_to_buffer(&self.resolved, 0, &self.read, 0, BYTES);
+        self.state.store(SENT, Ordering::Release);
+        let arrived = Arrived(Arc::clone(&self.state));
+        encoder.map_buffer_on_submit(&self.read, wgpu::MapMode::Read, .., move |_| drop(arrived));
     }
 
     /// The marks that have arrived, and the set is free again.
@@ -143,24 +195,51 @@ impl Set {
     }
 }
 
-/// The marks in seconds of the device's clock, if these can be times.
-fn seconds(marks: [u64; MARKS as usize], tick: f64) -> Option<[f64; MARKS as usize]> {
-    let [start, copied, end] = marks;
-    let took = end.checked_sub(start)? as f64 * tick;
-    let sane = start != 0 && start <= copied && copied <= end && took > 0.0 && took < MAX_SECONDS;
-    sane.then(|| marks.map(|mark| mark as f64 * tick))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn nonsense_is_no_time() {
-        assert_eq!(seconds([1024, 3072, 4096], 1.0 / 1024.0), Some([1.0, 3.0, 4.0]));
-        assert_eq!(seconds([1024, 1024, 4096], 1.0 / 1024.0), Some([1.0, 1.0, 4.0]));
-        for marks in [[0, 0, 0], [0, 5, 9], [7, 7, 7], [7, 6, 9], [7, 9, 8], [1, 2, u64::MAX]] {
-            assert_eq!(seconds(marks, 1e-3), None);
+/// Whether the device's clock says the same as the host's about copies inside the device that take a while.
+///
+/// # Errors
+/// The device's error.
+fn compare(backend: &WgpuBackend, tick: f64) -> Result<bool, DeviceError> {
+    let size = COPIED.min(backend.device().limits().max_buffer_size) & !3;
+    let buffer = || super::buffers::device_buffer(backend, "gpufeed clock", size);
+    let (from, to, set) = (buffer()?, buffer()?, backend.scope(|| Set::new(backend.device()))?);
+    let mut copies = 1;
+    for _ in 0..TRIES {
+        let (mut marks, mut host) = timed_copies(backend, &set, (&from, &to), copies)?;
+        while host < COMPARED && copies < MAX_COPIES {
+            copies *= 4;
+            (marks, host) = timed_copies(backend, &set, (&from, &to), copies)?;
+        }
+        let device = marks.and_then(|marks| clock::seconds(marks, tick)).map(|[start, .., end]| end - start);
+        if device.is_some_and(|device| clock::agree(device, host)) {
+            return Ok(true);
         }
     }
+    log::warn!("{}: its clock and the host's do not agree: its own times are not shown", backend.info().id);
+    Ok(false)
+}
+
+/// Copies so many times: the device's marks around it, and the time by the host's clock.
+fn timed_copies(
+    backend: &WgpuBackend,
+    set: &Set,
+    (from, to): (&wgpu::Buffer, &wgpu::Buffer),
+    copies: usize,
+) -> Result<(Option<[u64; MARKS as usize]>, Duration), DeviceError> {
+    let done = Arc::new(AtomicBool::new(false));
+    let flag = Arc::clone(&done);
+    let (index, start) = backend.scope(|| {
+        let mut encoder = backend.device().create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
+        encoder.write_timestamp(&set.queries, 0);
+        (0..copies).for_each(|_| encoder.copy_buffer_to_buffer(from, 0, to, 0, from.size()));
+        (1..MARKS).for_each(|mark| encoder.write_timestamp(&set.queries, mark));
+        set.resolve(&mut encoder);
+        encoder.on_submitted_work_done(move || flag.store(true, Ordering::Release));
+        let commands = encoder.finish();
+        let start = Instant::now();
+        (backend.queue().submit([commands]), start)
+    })?;
+    backend.wait_until(Some(&index), || done.load(Ordering::Acquire))?;
+    let host = start.elapsed();
+    Ok((set.take(backend), host))
 }

@@ -52,8 +52,9 @@ impl WgpuLane {
         // Before copies, which are of their own.
         let (mut order, mut copies) = (None, None);
         let mut encoder = new_encoder(device);
+        let bytes = self.spec.layout.payload(samples) as u64;
         let timed = self.timing.as_ref().map(|timing| {
-            let set = timing.start(id, order.get_or_insert_with(|| new_encoder(device)));
+            let set = timing.start(id, bytes, order.get_or_insert_with(|| new_encoder(device)));
             timing.copied(set, &mut encoder);
             (timing, set)
         });
