@@ -1,7 +1,5 @@
 //! The device's memory bandwidth, as a kernel reaches it: copy commands inside a card are no ceiling for kernels.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use super::clock;
@@ -102,9 +100,7 @@ impl<'a> Copying<'a> {
 
     /// Copies so many times and waits.
     fn round(&self, turns: usize) -> Result<(), DeviceError> {
-        let done = Arc::new(AtomicBool::new(false));
-        let flag = Arc::clone(&done);
-        let index = self.backend.scope(|| {
+        let work = self.backend.scope(|| {
             let mut encoder = self.backend.device().create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
             let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default());
             pass.set_pipeline(&self.pipeline);
@@ -115,10 +111,9 @@ impl<'a> Copying<'a> {
                 pass.dispatch_workgroups(groups.div_ceil(rows), rows, 1);
             }
             drop(pass);
-            encoder.on_submitted_work_done(move || flag.store(true, Ordering::Release));
-            self.backend.queue().submit([encoder.finish()])
-        })?;
-        self.backend.wait_until(Some(&index), || done.load(Ordering::Acquire))
+            self.backend.send([encoder.finish()], None, || ())
+        })??;
+        self.backend.wait_for(&work)
     }
 }
 

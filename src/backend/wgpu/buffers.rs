@@ -36,7 +36,6 @@ pub(super) fn device_buffer(backend: &WgpuBackend, label: &str, size: u64) -> Re
         let buffer = backend.device().create_buffer(&desc);
         let mut encoder = backend.device().create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
         encoder.clear_buffer(&buffer, 0, None);
-        backend.queue().submit([encoder.finish()]);
-        buffer
-    })
+        backend.submit([encoder.finish()]).map(|_| buffer)
+    })?
 }

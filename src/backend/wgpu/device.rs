@@ -1,13 +1,15 @@
 //! An opened device: gpufeed's own, or an application's.
 
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use super::adapters::{self, Found};
 use super::health::LostFlag;
 use super::memory;
 use super::requirements::{Abilities, requirements};
 use super::tuning::Tuning;
-use super::vulkan;
+use super::vulkan::{self, Wakeup};
+use super::work::Ticket;
 use crate::backend::{AdapterInfo, Api, select};
 use crate::error::{DeviceError, OpenError};
 
@@ -23,10 +25,11 @@ struct Inner {
     device: wgpu::Device,
     queue: wgpu::Queue,
     info: AdapterInfo,
-    owned: bool,
     lost: LostFlag,
     /// Whether its timestamps are times, once that was tried.
     clock: Arc<OnceLock<bool>>,
+    /// Of a device that gpufeed opened, where there is such a thing.
+    wakeup: Option<Arc<Wakeup>>,
     tuning: Tuning,
 }
 
@@ -77,7 +80,8 @@ impl WgpuBackend {
         // Whatever gpufeed does is in an error scope; the default handler panics.
         device.on_uncaptured_error(Arc::new(|error| log::error!("outside of gpufeed's calls: {error}")));
         let (tuning, clock) = (Tuning::default(), Arc::default());
-        Ok(Self(Arc::new(Inner { device, queue, info: found.info, owned: true, lost, clock, tuning })))
+        let wakeup = Wakeup::new(&device, &queue).map(Arc::new);
+        Ok(Self(Arc::new(Inner { device, queue, info: found.info, lost, clock, wakeup, tuning })))
     }
 
     /// Takes an application's device and that device's queue. Its callbacks stay the application's. Create it with
@@ -98,7 +102,7 @@ impl WgpuBackend {
         info.strategies = Abilities::of_device(&device).support();
         info.memory = if info.is_software() { memory::host_total() } else { None };
         let (lost, tuning, clock) = (LostFlag::default(), Tuning::default(), Arc::default());
-        let backend = Self(Arc::new(Inner { device, queue, info, owned: false, lost, clock, tuning }));
+        let backend = Self(Arc::new(Inner { device, queue, info, lost, clock, wakeup: None, tuning }));
         backend.check()?;
         Ok(backend)
     }
@@ -136,11 +140,6 @@ impl WgpuBackend {
         self.0.info.api
     }
 
-    /// Whether gpufeed opened it.
-    pub(crate) fn owned(&self) -> bool {
-        self.0.owned
-    }
-
     /// Whether the device's clock can be believed: asks `compare`, the first time.
     ///
     /// # Errors
@@ -154,6 +153,31 @@ impl WgpuBackend {
         }
         let agrees = compare()?;
         Ok(*self.0.clock.get_or_init(|| agrees))
+    }
+
+    /// Runs `submit`, so that what it submits can be waited for.
+    ///
+    /// # Errors
+    /// Those of `submit`.
+    pub(super) fn signalled(&self, submit: impl FnOnce() -> Result<(), DeviceError>) -> Result<Ticket, DeviceError> {
+        match &self.0.wakeup {
+            None => submit().map(|()| None),
+            Some(wakeup) => {
+                let (sent, ticket) = wakeup.signal(submit);
+                sent.map(|()| ticket)
+            }
+        }
+    }
+
+    /// Sleeps until the work of this ticket may have ended: whether its signal came within `at_most`. `None`, at once, where there is
+    /// nothing to sleep on.
+    ///
+    /// # Errors
+    /// [`DeviceError::Lost`].
+    pub(super) fn sleep_until_signal(&self, ticket: Ticket, at_most: Duration) -> Result<Option<bool>, DeviceError> {
+        let Some((value, wakeup)) = ticket.zip(self.0.wakeup.as_ref()) else { return Ok(None) };
+        let signalled = wakeup.wait(value, at_most);
+        signalled.map(Some).map_err(|error| self.lose(format!("waiting for it failed: {error}")))
     }
 
     pub(crate) fn lost_flag(&self) -> &LostFlag {

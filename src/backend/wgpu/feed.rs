@@ -1,7 +1,5 @@
 //! The backend contract on a wgpu device.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use super::bandwidth;
@@ -112,17 +110,11 @@ impl WgpuBackend {
         to: &wgpu::Buffer,
         times: u64,
     ) -> Result<(), DeviceError> {
-        let done = Arc::new(AtomicBool::new(false));
-        let (flag, keep) = (Arc::clone(&done), keep.cloned());
-        let index = self.scope(|| {
+        let work = self.scope(|| {
             let mut encoder = self.device().create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
             (0..times).for_each(|_| encoder.copy_buffer_to_buffer(from, 0, to, 0, to.size()));
-            encoder.on_submitted_work_done(move || {
-                drop(keep);
-                flag.store(true, Ordering::Release);
-            });
-            self.queue().submit([encoder.finish()])
-        })?;
-        self.wait_until(Some(&index), || done.load(Ordering::Acquire))
+            self.send([encoder.finish()], keep.cloned(), || ())
+        })??;
+        self.wait_for(&work)
     }
 }

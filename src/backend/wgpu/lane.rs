@@ -9,9 +9,9 @@ use super::direct::Direct;
 use super::kernel::{Kernels, fingerprint_bytes};
 use super::mapped::Memory;
 use super::staging::{self, Staging};
-use super::tensor::{WgpuTensor, Writing};
+use super::tensor::WgpuTensor;
 use super::timing::Timing;
-use super::vulkan::KeepAlive;
+use super::work::Work;
 use crate::backend::{
     Feed, Footprint, GpuSpan, GpuTimes, Lane, LaneSpec, MemoryUse, Rejected, Strategy, SubmissionId, Submitted, Wait,
 };
@@ -33,7 +33,6 @@ pub struct WgpuLane {
     pub(super) in_flight: VecDeque<InFlight>,
     finished: Vec<SubmissionId>,
     pub(super) next_id: SubmissionId,
-    done: (flume::Sender<SubmissionId>, flume::Receiver<SubmissionId>),
     pub(super) timing: Option<Timing>,
     held: Footprint,
     allocations: u64,
@@ -58,23 +57,7 @@ pub(super) enum Stage {
 pub(super) struct InFlight {
     pub(super) id: SubmissionId,
     pub(super) slot: Option<usize>,
-    pub(super) index: wgpu::SubmissionIndex,
-}
-
-/// Reports a submission as finished, whether wgpu runs the callback or drops it, and lets go of what it read.
-pub(super) struct Done {
-    id: SubmissionId,
-    to: flume::Sender<SubmissionId>,
-    _keep: Option<KeepAlive>,
-    writing: Writing,
-}
-
-impl Drop for Done {
-    fn drop(&mut self) {
-        self.writing.end();
-        // Without a receiver the lane is gone.
-        let _ = self.to.send(self.id);
-    }
+    pub(super) work: Work,
 }
 
 impl WgpuLane {
@@ -103,7 +86,6 @@ impl WgpuLane {
             finished: Vec::with_capacity(spec.slots + spec.outputs),
             next_id: 0,
             outputs: 0,
-            done: flume::unbounded(),
             held: Footprint { outputs: 0, ..footprint },
             allocations: allocations + u64::from(device_bytes.is_some()),
             direct,
@@ -121,44 +103,41 @@ impl WgpuLane {
         }
     }
 
-    /// What a submission's end is reported by.
-    pub(super) fn done(&self, id: SubmissionId, keep: Option<KeepAlive>, output: &WgpuTensor) -> Done {
-        Done { id, to: self.done.0.clone(), _keep: keep, writing: output.writing().begin() }
-    }
-
-    /// Notes the submissions whose callbacks have run. Those of failed submissions are not in flight.
-    fn collect(&mut self) {
-        while let Ok(id) = self.done.1.try_recv() {
-            if let Some(at) = self.in_flight.iter().position(|submission| submission.id == id)
-                && let Some(InFlight { slot, .. }) = self.in_flight.remove(at)
-            {
-                if let Some(slot) = slot {
-                    self.slots[slot].stage = Stage::Free;
-                }
-                self.finished.push(id);
+    /// Takes back what has ended, oldest first: its slot is free, and it is to be reported.
+    fn advance(&mut self) {
+        while self.in_flight.front().is_some_and(|oldest| oldest.work.has_ended())
+            && let Some(InFlight { id, slot, .. }) = self.in_flight.pop_front()
+        {
+            if let Some(slot) = slot {
+                self.slots[slot].stage = Stage::Free;
             }
+            self.finished.push(id);
         }
     }
 
     fn wait(&mut self, wait: Wait) -> Result<(), DeviceError> {
         // Callbacks also run at the end of each submission. A wait looks by itself.
-        self.collect();
+        self.advance();
         if self.in_flight.is_empty() {
             return Ok(());
         }
-        let (done, all) = (&self.done.1, self.in_flight.len());
+        let all = self.in_flight.len();
         let count = match wait {
             Wait::Poll => 0,
             Wait::One => usize::from(self.finished.is_empty()),
             Wait::AtMost(most) => all.saturating_sub(most),
             Wait::All => all,
         };
-        match count.checked_sub(1).and_then(|last| self.in_flight.get(last)) {
-            Some(last) => self.backend.wait_until(Some(&last.index), || done.len() >= count)?,
+        let awaited = || self.in_flight.iter().take(count);
+        match awaited().next_back() {
+            // Another thread may be running the callbacks of an older one.
+            Some(last) => {
+                self.backend.wait_until(last.work.ticket, || awaited().all(|awaited| awaited.work.has_ended()))?;
+            }
             None if wait == Wait::Poll => drop(self.backend.look()?),
             None => return Ok(()),
         }
-        self.collect();
+        self.advance();
         Ok(())
     }
 

@@ -40,6 +40,7 @@
 mod adapters;
 mod bandwidth;
 mod buffers;
+mod callbacks;
 mod clock;
 mod device;
 mod direct;
@@ -58,6 +59,8 @@ mod tests;
 mod timing;
 mod tuning;
 mod vulkan;
+mod wait;
+mod work;
 
 pub use adapters::{adapters, adapters_of};
 pub use device::{WgpuBackend, open_device};

@@ -3,6 +3,7 @@
 use super::lane::{InFlight, Stage, WgpuLane};
 use super::mapped::Memory;
 use super::tensor::WgpuTensor;
+use super::work::Work;
 use crate::backend::SubmissionId;
 use crate::error::DeviceError;
 use crate::staging::Filled;
@@ -35,13 +36,13 @@ impl WgpuLane {
         let slot = filled.slot();
         let memory = self.take(filled, samples)?;
         let (id, backend) = (self.next_id, self.backend.clone());
-        match backend.scope(|| self.record(id, slot, memory, samples, output)) {
-            Ok(index) => {
+        match backend.scope(|| self.record(id, slot, memory, samples, output)).flatten() {
+            Ok(work) => {
                 self.next_id += 1;
                 let frees = self.staging.frees_on_submit();
                 self.slots[slot].stage = if frees { Stage::Free } else { Stage::InFlight };
-                *output.submission() = Some(index.clone());
-                self.in_flight.push_back(InFlight { id, slot: (!frees).then_some(slot), index });
+                output.written_by(work.clone());
+                self.in_flight.push_back(InFlight { id, slot: (!frees).then_some(slot), work });
                 Ok(id)
             }
             Err(error) => {
@@ -61,7 +62,7 @@ impl WgpuLane {
         memory: Memory,
         samples: usize,
         output: &WgpuTensor,
-    ) -> wgpu::SubmissionIndex {
+    ) -> Result<Work, DeviceError> {
         let desc = wgpu::CommandEncoderDescriptor { label: Some("gpufeed batch") };
         let mut encoder = self.backend.device().create_command_encoder(&desc);
         let to = self.copies_to(output).clone();
@@ -77,9 +78,13 @@ impl WgpuLane {
         if let Some((timing, set)) = timed {
             timing.end(set, &mut encoder);
         }
-        let done = self.done(id, self.staging.keep(slot), output);
-        encoder.on_submitted_work_done(move || drop(done));
-        self.backend.queue().submit([encoder.finish()])
+        let (backend, keep) = (self.backend.clone(), self.staging.keep(slot));
+        backend.send([encoder.finish()], keep, || {
+            self.staging.sent(slot);
+            if let Some((timing, set)) = timed {
+                timing.sent(set);
+            }
+        })
     }
 
     fn recover(&mut self, slot: usize, error: &DeviceError) -> Stage {

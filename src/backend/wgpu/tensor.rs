@@ -1,11 +1,11 @@
 //! Tensors in device buffers.
 
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::device::WgpuBackend;
 use super::kernel::{Bindings, GatherOutput, fingerprint_bytes};
+use super::work::{Ended, Work};
 use crate::backend::{Api, Tensor};
 use crate::error::DeviceError;
 use crate::preprocess::{Fingerprint, TensorDesc};
@@ -24,31 +24,9 @@ struct Inner {
     /// One for each buffer that kernels may read: the lane's own, or every slot.
     bindings: Vec<Bindings>,
     /// What writes it, or wrote it last.
-    submission: Mutex<Option<wgpu::SubmissionIndex>>,
+    work: Mutex<Option<Work>>,
     /// Of a lane whose kernels gather.
     gather: Option<GatherOutput>,
-    writing: Writing,
-}
-
-/// The submissions in flight that write a tensor.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Writing(Arc<AtomicUsize>);
-
-impl Writing {
-    /// One more.
-    pub(super) fn begin(&self) -> Self {
-        self.0.fetch_add(1, Ordering::Relaxed);
-        self.clone()
-    }
-
-    /// One less.
-    pub(super) fn end(&self) {
-        self.0.fetch_sub(1, Ordering::Release);
-    }
-
-    fn is_over(&self) -> bool {
-        self.0.load(Ordering::Acquire) == 0
-    }
 }
 
 /// How long a caller that waits for a tensor looks out before it sleeps: an interrupt's way through the driver takes longer than a
@@ -64,16 +42,7 @@ impl WgpuTensor {
         bindings: Vec<Bindings>,
         gather: Option<GatherOutput>,
     ) -> Self {
-        Self(Arc::new(Inner {
-            backend,
-            index,
-            buffer,
-            fingerprints,
-            bindings,
-            gather,
-            submission: Mutex::new(None),
-            writing: Writing::default(),
-        }))
+        Self(Arc::new(Inner { backend, index, buffer, fingerprints, bindings, gather, work: Mutex::new(None) }))
     }
 
     /// The buffer, with usages `STORAGE`, `COPY_SRC` and `COPY_DST`. Its first [`TensorDesc::byte_len`] bytes are the tensor; the rest
@@ -93,12 +62,15 @@ impl WgpuTensor {
         self.0.backend.queue()
     }
 
-    pub(super) fn writing(&self) -> &Writing {
-        &self.0.writing
+    /// This work writes it next.
+    pub(super) fn written_by(&self, work: Work) {
+        *self.0.work.lock().unwrap_or_else(PoisonError::into_inner) = Some(work);
     }
 
-    pub(super) fn submission(&self) -> MutexGuard<'_, Option<wgpu::SubmissionIndex>> {
-        self.0.submission.lock().unwrap_or_else(PoisonError::into_inner)
+    /// What may not have written it yet.
+    fn unfinished(&self) -> Option<Work> {
+        let work = self.0.work.lock().unwrap_or_else(PoisonError::into_inner);
+        work.as_ref().filter(|work| !work.has_ended()).cloned()
     }
 
     /// The bindings that read what came from this slot.
@@ -138,24 +110,21 @@ impl Tensor for WgpuTensor {
 
     fn wait(&self) -> Result<(), DeviceError> {
         let (backend, start) = (&self.0.backend, Instant::now());
-        while !self.0.writing.is_over() && start.elapsed() < LOOK_OUT {
+        let Some(work) = self.unfinished() else { return backend.check() };
+        while !work.has_ended() && start.elapsed() < LOOK_OUT {
             backend.look()?;
         }
-        let submission = self.submission().clone();
-        match submission {
-            Some(submission) if !self.0.writing.is_over() => {
-                backend.wait_until(Some(&submission), || self.0.writing.is_over())
-            }
-            _ => backend.check(),
-        }
+        // What is lost ends too.
+        backend.wait_for(&work).and_then(|()| backend.check())
     }
 
     fn is_written(&self) -> Result<bool, DeviceError> {
-        if !self.0.writing.is_over() {
+        let unfinished = self.unfinished();
+        if unfinished.is_some() {
             self.0.backend.look()?;
         }
         // A device that is lost forgets what it was to write, which then looks over.
-        let over = self.0.writing.is_over();
+        let over = unfinished.is_none_or(|work| work.has_ended());
         if over {
             self.0.backend.check()?;
         }
@@ -182,9 +151,8 @@ pub(super) fn read_back(
     bytes: usize,
 ) -> Result<Vec<u8>, DeviceError> {
     let size = (bytes as u64).next_multiple_of(wgpu::COPY_BUFFER_ALIGNMENT);
-    let mapped = Arc::new(AtomicBool::new(false));
-    let flag = Arc::clone(&mapped);
-    let staging = backend.allocate("a buffer to read back to", size, || {
+    let mapped = Ended::default();
+    let (staging, ticket) = backend.allocate("a buffer to read back to", size, || {
         let staging = backend.device().create_buffer(&wgpu::BufferDescriptor {
             label: Some("gpufeed read back"),
             size,
@@ -193,11 +161,12 @@ pub(super) fn read_back(
         });
         let mut encoder = backend.device().create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
         encoder.copy_buffer_to_buffer(from, start, &staging, 0, size);
-        encoder.map_buffer_on_submit(&staging, wgpu::MapMode::Read, .., move |_| flag.store(true, Ordering::Release));
-        backend.queue().submit([encoder.finish()]);
-        staging
-    })?;
-    backend.wait_until(None, || mapped.load(Ordering::Acquire))?;
+        let ticket = backend.submit([encoder.finish()])?;
+        let done = mapped.on_drop(None);
+        staging.map_async(wgpu::MapMode::Read, .., move |_| drop(done));
+        Ok((staging, ticket))
+    })??;
+    backend.wait_until(ticket, || mapped.is_set())?;
     let view = staging.slice(..).get_mapped_range();
     let view = view.map_err(|error| backend.refused(format!("reading back failed: {error}")))?;
     Ok(view[..bytes].to_vec())

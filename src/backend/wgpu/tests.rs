@@ -7,10 +7,11 @@ use std::sync::{Arc, mpsc};
 
 use super::health::LostFlag;
 use super::{WgpuBackend, adapters, adapters_of, requirements};
-use crate::backend::{AdapterInfo, Api, Backend, Feed, Lane, LaneSpec, StableHostMemory, Strategy};
+use crate::backend::{AdapterInfo, Api, Backend, Feed, Lane, LaneSpec, StableHostMemory, Strategy, Wait};
 use crate::error::{DeviceError, OpenError};
 use crate::layout::{BatchLayout, SampleLayout};
 use crate::preprocess::Preprocess;
+use crate::staging::Finish;
 
 /// The first device of each API that is here, opened.
 fn opened() -> Vec<WgpuBackend> {
@@ -51,7 +52,7 @@ fn can(backend: &WgpuBackend, strategy: Strategy) -> Option<String> {
 fn devices_open_by_id_and_by_part_of_their_name() {
     for backend in opened() {
         let info = backend.info();
-        assert!(backend.owned());
+        assert!(!info.id.ends_with(":given"));
         let limits = backend.device().limits();
         let told = |name: &str| info.limits.iter().find(|(limit, _)| limit == name).expect("it is listed").1;
         assert_eq!(told("max_buffer_size"), limits.max_buffer_size);
@@ -77,7 +78,7 @@ fn a_device_that_is_not_there_is_refused_with_what_is() {
 fn an_applications_device_runs_what_it_was_created_for() {
     for own in opened() {
         let all = given(own.api(), None);
-        assert!(!all.owned());
+        assert!(all.info().id.ends_with(":given"));
         assert_eq!(can(&all, Strategy::DirectMap).is_none(), can(&own, Strategy::DirectMap).is_none());
         let ring = given(own.api(), Some(Strategy::MappedRing));
         assert_eq!(can(&ring, Strategy::MappedRing), None);
@@ -111,11 +112,11 @@ fn a_wait_returns_when_the_work_is_done() {
         let usage = wgpu::BufferUsages::COPY_DST | wgpu::BufferUsages::COPY_SRC;
         let target = buffer(&backend, 4096, usage);
         backend.queue().write_buffer(&target, 0, &[7; 4096]);
-        let submission = backend.queue().submit([]);
+        let ticket = backend.submit([]).expect("a live device");
         let done = Arc::new(AtomicBool::new(false));
         let signal = Arc::clone(&done);
         backend.queue().on_submitted_work_done(move || signal.store(true, Ordering::Release));
-        backend.wait_until(Some(&submission), || done.load(Ordering::Acquire)).expect("it is done");
+        backend.wait_until(ticket, || done.load(Ordering::Acquire)).expect("it is done");
         assert!(backend.poll().expect("a live device"), "the queue is empty");
     }
 }
@@ -234,6 +235,35 @@ fn imported_memory_is_let_go_with_a_destroyed_device() {
         // The last one to hold the queue waits for it.
         drop(own);
         assert!(gone.load(Ordering::Acquire));
+    }
+}
+
+#[test]
+fn a_device_says_of_its_copies_what_is_possible_or_nothing() {
+    for backend in opened() {
+        let (sample, batch) = (SampleLayout::bytes(&[1 << 20]).expect("a valid layout"), 4);
+        let spec = LaneSpec {
+            layout: BatchLayout::new(sample, batch).expect("a valid batch"),
+            preprocess: Preprocess::Raw,
+            strategy: Strategy::MappedRing,
+            slots: 1,
+            outputs: 1,
+            fingerprints: false,
+            memory: None,
+            timing: true,
+        };
+        let mut lane = backend.open_lane(&spec).expect("the lane opens");
+        let mut output = lane.output().expect("an output");
+        for _ in 0..4 {
+            let mut fill = lane.begin().expect("no error").expect("a slot");
+            assert!(fill.take_region(batch << 20).commit());
+            let Finish::Filled(filled) = fill.finish() else { panic!("all of it is committed") };
+            output = lane.submit(Feed::Staged(filled), batch, output).expect("it is sent").tensor;
+            lane.reap(Wait::All, &mut Vec::new()).expect("the device is there");
+        }
+        let Some(times) = lane.gpu_times() else { continue };
+        let rate = (times.batches << 22) as f64 / times.copy_s;
+        assert!(!backend.info().is_software() || rate < 1e12, "{} copies {rate:e} bytes a second", backend.info().id);
     }
 }
 

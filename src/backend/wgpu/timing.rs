@@ -4,7 +4,7 @@
 //! takes long enough, and every batch's marks are checked. The first time that anything is wrong all times are taken back: there
 //! is no knowing which were right.
 
-use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -100,11 +100,18 @@ impl Timing {
         }
     }
 
-    /// Marks the end of the kernels, and asks for the times.
+    /// Marks the end of the kernels.
     pub(super) fn end(&self, set: Option<usize>, encoder: &mut wgpu::CommandEncoder) {
         let Some(set) = set.map(|set| &self.sets[set]) else { return };
         encoder.write_timestamp(&set.queries, 2);
         set.resolve(encoder);
+    }
+
+    /// Asks for the times of what was sent.
+    pub(super) fn sent(&self, set: Option<usize>) {
+        if let Some(set) = set {
+            self.sets[set].ask();
+        }
     }
 
     /// What was collected so far; `None` where the device tells nonsense.
@@ -173,13 +180,17 @@ impl Set {
         *self.batch.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Asks for the marks.
+    /// Copies the marks to where they can be read.
     fn resolve(&self, encoder: &mut wgpu::CommandEncoder) {
         encoder.resolve_query_set(&self.queries, 0..MARKS, &self.resolved, 0);
         encoder.copy_buffer_to_buffer(&self.resolved, 0, &self.read, 0, BYTES);
+    }
+
+    /// Asks for the marks, once they were sent for.
+    fn ask(&self) {
         self.state.store(SENT, Ordering::Release);
         let arrived = Arrived(Arc::clone(&self.state));
-        encoder.map_buffer_on_submit(&self.read, wgpu::MapMode::Read, .., move |_| drop(arrived));
+        self.read.map_async(wgpu::MapMode::Read, .., move |_| drop(arrived));
     }
 
     /// The marks that have arrived, and the set is free again.
@@ -226,20 +237,17 @@ fn timed_copies(
     (from, to): (&wgpu::Buffer, &wgpu::Buffer),
     copies: usize,
 ) -> Result<(Option<[u64; MARKS as usize]>, Duration), DeviceError> {
-    let done = Arc::new(AtomicBool::new(false));
-    let flag = Arc::clone(&done);
-    let (index, start) = backend.scope(|| {
+    let (work, start) = backend.scope(|| {
         let mut encoder = backend.device().create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
         encoder.write_timestamp(&set.queries, 0);
         (0..copies).for_each(|_| encoder.copy_buffer_to_buffer(from, 0, to, 0, from.size()));
         (1..MARKS).for_each(|mark| encoder.write_timestamp(&set.queries, mark));
         set.resolve(&mut encoder);
-        encoder.on_submitted_work_done(move || flag.store(true, Ordering::Release));
         let commands = encoder.finish();
         let start = Instant::now();
-        (backend.queue().submit([commands]), start)
-    })?;
-    backend.wait_until(Some(&index), || done.load(Ordering::Acquire))?;
+        backend.send([commands], None, || set.ask()).map(|work| (work, start))
+    })??;
+    backend.wait_for(&work)?;
     let host = start.elapsed();
     Ok((set.take(backend), host))
 }

@@ -3,6 +3,7 @@
 use super::super::lane::{InFlight, Stage, WgpuLane};
 use super::super::tensor::WgpuTensor;
 use super::super::vulkan::{self, Region};
+use super::super::work::Work;
 use super::{Direct, Found, Way};
 use crate::backend::SubmissionId;
 use crate::error::DeviceError;
@@ -29,10 +30,10 @@ impl WgpuLane {
         let (id, backend) = (self.next_id, self.backend.clone());
         // A number that was used must not be reported for the next submission.
         self.next_id += 1;
-        let index = backend.scope(|| self.record_direct(id, slot, samples, output))??;
+        let work = backend.scope(|| self.record_direct(id, slot, samples, output))??;
         self.slots[slot].stage = Stage::InFlight;
-        *output.submission() = Some(index.clone());
-        self.in_flight.push_back(InFlight { id, slot: Some(slot), index });
+        output.written_by(work.clone());
+        self.in_flight.push_back(InFlight { id, slot: Some(slot), work });
         Ok(id)
     }
 
@@ -42,7 +43,7 @@ impl WgpuLane {
         slot: usize,
         samples: usize,
         output: &WgpuTensor,
-    ) -> Result<wgpu::SubmissionIndex, DeviceError> {
+    ) -> Result<Work, DeviceError> {
         let to = self.copies_to(output).clone();
         let Some(direct) = &mut self.direct else {
             return Err(DeviceError::Refused { message: "there is no memory to read".to_owned() });
@@ -70,10 +71,13 @@ impl WgpuLane {
         if let Some((timing, set)) = timed {
             timing.end(set, &mut encoder);
         }
-        let done = self.done(id, Some(keep), output);
-        encoder.on_submitted_work_done(move || drop(done));
         let order = order.map(wgpu::CommandEncoder::finish);
-        Ok(self.backend.queue().submit(order.into_iter().chain(copies).chain([encoder.finish()])))
+        let commands = order.into_iter().chain(copies).chain([encoder.finish()]);
+        self.backend.send(commands, Some(keep), || {
+            if let Some((timing, set)) = timed {
+                timing.sent(set);
+            }
+        })
     }
 }
 

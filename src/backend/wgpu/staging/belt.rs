@@ -53,7 +53,11 @@ impl Staging for Belt {
         if let Some((buffer, offset)) = chunk.take() {
             encoder.copy_buffer_to_buffer(&buffer, offset, to, 0, bytes);
         }
-        belt.finish_and_recall_on_submit(encoder);
+        belt.finish();
+    }
+
+    fn sent(&mut self, slot: usize) {
+        self.slots[slot].belt.recall();
     }
 
     fn cancel(&mut self, slot: usize, memory: Memory) {

@@ -31,6 +31,9 @@ pub(super) trait Staging: Send {
         bytes: u64,
     );
 
+    /// The commands of [`record`](Self::record) are on their way. Runs in the same error scope.
+    fn sent(&mut self, _slot: usize) {}
+
     /// Takes the memory of a slot back that will not be sent.
     fn cancel(&mut self, slot: usize, memory: Memory);
 

@@ -104,7 +104,7 @@ impl Staging for WriteBufferWith {
         // and a lost device shows at the next one.
         let _ = self.backend.scope(|| {
             drop(memory);
-            self.backend.queue().submit([])
+            self.backend.submit([])
         });
     }
 

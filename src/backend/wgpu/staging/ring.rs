@@ -69,8 +69,11 @@ impl Staging for Ring {
         if self.copies {
             encoder.copy_buffer_to_buffer(buffer, 0, to, 0, bytes);
         }
+    }
+
+    fn sent(&mut self, slot: usize) {
         // The lane waits for the submission itself; by then this has run. A failure shows at the next `begin`.
-        encoder.map_buffer_on_submit(buffer, wgpu::MapMode::Write, .., |_| {});
+        self.slots[slot].map_async(wgpu::MapMode::Write, .., |_| {});
     }
 
     fn cancel(&mut self, _slot: usize, memory: Memory) {
@@ -80,8 +83,8 @@ impl Staging for Ring {
 
     fn recover(&mut self, slot: usize) -> Result<(), DeviceError> {
         let buffer = &self.slots[slot];
-        // Whether the mapping was requested depends on where the submission failed. Unmapping takes either back; on an
-        // unmapped buffer it is an error that this scope swallows.
+        // Whether the mapping was requested depends on what failed. Unmapping takes either back; on an unmapped buffer it is an
+        // error that this scope swallows.
         let _ = self.backend.scope(|| buffer.unmap());
         let mapped = Arc::new(AtomicBool::new(false));
         let flag = Arc::clone(&mapped);

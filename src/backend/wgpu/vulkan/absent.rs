@@ -4,6 +4,7 @@ use std::convert::Infallible;
 use std::ops::Range;
 use std::ptr::NonNull;
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::{ImportError, ImportLimits, KeepAlive, MemoryTypes, Place};
 use crate::backend::StableHostMemory;
@@ -65,6 +66,24 @@ impl Writable {
     }
 
     pub fn write(&mut self, _: usize, _: &[u8]) {
+        match self.0 {}
+    }
+}
+
+/// Never there.
+#[derive(Debug)]
+pub(in super::super) struct Wakeup(Infallible);
+
+impl Wakeup {
+    pub fn new(_: &wgpu::Device, _: &wgpu::Queue) -> Option<Self> {
+        None
+    }
+
+    pub fn signal<T>(&self, _: impl FnOnce() -> T) -> (T, Option<u64>) {
+        match self.0 {}
+    }
+
+    pub fn wait(&self, _: u64, _: Duration) -> Result<bool, DeviceError> {
         match self.0 {}
     }
 }

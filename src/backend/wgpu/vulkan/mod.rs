@@ -21,8 +21,8 @@ mod raw;
 mod raw;
 
 pub(super) use raw::{
-    Import, Region, Writable, adapter_imports, adapter_memory, device_imports, device_memory, host_buffer, import,
-    import_limits, open_device, record_copy,
+    Import, Region, Wakeup, Writable, adapter_imports, adapter_memory, device_imports, device_memory, host_buffer,
+    import, import_limits, open_device, record_copy,
 };
 pub use types::HostCache;
 pub(super) use types::{MemoryType, MemoryTypes};

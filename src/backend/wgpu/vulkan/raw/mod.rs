@@ -4,6 +4,7 @@
 
 mod import;
 mod query;
+mod wakeup;
 
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -20,6 +21,7 @@ pub(in crate::backend::wgpu) use import::{Import, Region, import, record_copy};
 pub(in crate::backend::wgpu) use query::{
     adapter_imports, adapter_memory, device_imports, device_memory, import_limits, open_device,
 };
+pub(in crate::backend::wgpu) use wakeup::Wakeup;
 
 /// A buffer and its memory. Freed when the last reference goes: see the [module](super).
 struct Owned {
