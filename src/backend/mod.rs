@@ -17,6 +17,14 @@
 //! 4. [`Lane::reap`] reports submissions that the device has finished, in any order. A slot is not handed out again before the
 //!    device has finished reading it.
 //!
+//! # What is outstanding
+//!
+//! A submission gives back two things: its slot when the copy has ended, and itself, with its tensor, when all of it has. A lane keeps
+//! one record of both, in the order of submission, so that they cannot disagree: a submission is never reported before its slot is
+//! back. [`Lane::in_flight`] counts every submission of which anything is outstanding, the report included. Where it is zero, every
+//! slot that is not being filled is free, or will never be (after a loss); where [`Lane::begin`] finds no slot because of
+//! submissions, it is not zero, and reaping makes progress.
+//!
 //! # The way of a tensor: `Free -> Written -> Leased -> Free`
 //!
 //! [`Lane::output`] makes a tensor; the caller pools them. Between `submit` and the caller's use the order of the device's queue is
@@ -39,6 +47,7 @@
 //! *Staged*: workers fill slots. *Direct*: the device reads the source's own memory ([`StableHostMemory`]) through
 //! [`Feed::Direct`], and there is no slot. *Pushed*: an application's frames go through the same slots as staged samples.
 
+mod completions;
 #[cfg(feature = "cuda")]
 pub mod cuda;
 mod footprint;
@@ -170,6 +179,27 @@ pub enum Wait {
     All,
 }
 
+/// Refuses a batch that has no samples, too many, or more than were filled.
+fn check_filled(layout: &BatchLayout, filled: &Filled, samples: usize) -> Result<(), DeviceError> {
+    check_samples(layout, samples)?;
+    match (filled.bytes(), layout.payload(samples)) {
+        (bytes, needed) if bytes < needed => Err(DeviceError::Refused {
+            message: format!("{bytes} bytes are filled and {samples} samples need {needed}"),
+        }),
+        _ => Ok(()),
+    }
+}
+
+/// Refuses a batch that has no samples, or too many.
+fn check_samples(layout: &BatchLayout, samples: usize) -> Result<(), DeviceError> {
+    match layout.batch_size() {
+        most if samples == 0 || samples > most => {
+            Err(DeviceError::Refused { message: format!("{samples} samples do not make a batch of at most {most}") })
+        }
+        _ => Ok(()),
+    }
+}
+
 /// A batch on its way: queued, not waited for.
 #[derive(Debug)]
 pub struct Submitted<T> {
@@ -225,7 +255,8 @@ pub trait Lane: Send + 'static {
     /// The device's error; what had finished before is still appended.
     fn reap(&mut self, wait: Wait, finished: &mut Vec<SubmissionId>) -> Result<(), DeviceError>;
 
-    /// The number of submissions that have not been reported finished.
+    /// The number of submissions of which anything is outstanding: the slot, the tensor, or the report that they are finished. Never
+    /// zero while a slot may still come back from the device.
     fn in_flight(&self) -> usize;
 
     /// What the lane holds now.

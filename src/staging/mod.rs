@@ -11,6 +11,7 @@
 mod countdown;
 mod fill;
 mod loan;
+mod pool;
 mod stream;
 mod writer;
 
@@ -22,4 +23,5 @@ mod sync {
 pub use countdown::FillState;
 pub use fill::{Cancelled, Fill, Filled, Finish, Region};
 pub use loan::{HostMemory, Loan, SlotMemory};
+pub(crate) use pool::SlotPool;
 pub use writer::SampleWriter;
