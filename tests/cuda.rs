@@ -9,14 +9,14 @@ mod cuda_support;
 use std::sync::Arc;
 
 use cuda_support::{CASES, check_tensor, image_bytes, lane_spec, on_cuda};
-use gpufeed::backend::cuda::{CudaBackend, CudaLane, CudaTensor, Gather, HostArena, OnStream};
-use gpufeed::backend::{Feed, Lane, LaneSpec, StableHostMemory, Tensor, Wait};
+use gpufeed::backend::cuda::{CudaBackend, CudaLane, CudaTensor, Gather, OnStream};
+use gpufeed::backend::{Feed, Lane, LaneSpec, Tensor, Wait};
 use gpufeed::cudarc::driver::{CudaSlice, CudaStream, DevicePtr, result};
 use gpufeed::preprocess::fingerprint;
 use gpufeed::staging::{Filled, Finish};
 use gpufeed::{
-    Backend, BatchLayout, DeviceError, FloatType, Normalize, OpenError, Preprocess, SampleLayout, Strategy,
-    TensorLayout,
+    Backend, BatchLayout, DeviceError, FloatType, HostArena, Normalize, OpenError, Preprocess, SampleLayout,
+    StableHostMemory, Strategy, TensorLayout,
 };
 
 /// Sends one batch through a slot.

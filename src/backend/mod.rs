@@ -53,7 +53,6 @@ pub mod cuda;
 mod footprint;
 pub mod host;
 mod info;
-mod memory;
 pub mod select;
 mod times;
 #[cfg(feature = "wgpu")]
@@ -62,7 +61,6 @@ pub mod wgpu;
 pub use crate::strategy::{Strategy, UnknownStrategy};
 pub use footprint::{Footprint, MemoryUse};
 pub use info::{AdapterInfo, Api, DeviceType, StrategySupport};
-pub use memory::StableHostMemory;
 pub use times::{GpuSpan, GpuTimes};
 
 use std::sync::Arc;
@@ -70,6 +68,7 @@ use std::time::Duration;
 
 use crate::error::{DeviceError, OpenError, Unsupported};
 use crate::layout::BatchLayout;
+use crate::memory::StableHostMemory;
 use crate::preprocess::{Fingerprint, Preprocess, TensorDesc};
 use crate::staging::{Cancelled, Fill, Filled};
 

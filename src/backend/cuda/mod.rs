@@ -11,7 +11,7 @@
 //!
 //! # Page-locked memory
 //!
-//! `pinned-ring` locks its slots once. `registered` locks the source's own memory in place ([`HostArena`] is memory to load a
+//! `pinned-ring` locks its slots once. `registered` locks the source's own memory in place ([`HostArena`](crate::HostArena) is memory to load a
 //! data set into) and has the device gather the samples: see [`Gather`].
 
 mod adapters;
@@ -29,7 +29,6 @@ mod submit;
 mod tensor;
 mod timing;
 
-pub use crate::source::HostArena;
 pub use adapters::adapters;
 pub use device::{CudaBackend, Gather};
 pub use lane::CudaLane;

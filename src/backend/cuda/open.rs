@@ -14,8 +14,9 @@ use super::locks::LockBudget;
 use super::staging::Slots;
 use super::timing::Timing;
 use crate::backend::completions::Completions;
-use crate::backend::{Footprint, LaneSpec, StableHostMemory, Strategy};
+use crate::backend::{Footprint, LaneSpec, Strategy};
 use crate::error::DeviceError;
+use crate::memory::StableHostMemory;
 use crate::staging::SlotPool;
 
 impl CudaLane {

@@ -8,7 +8,7 @@ use cudarc::driver::{CudaContext, CudaStream, DriverError, result, sys};
 
 use super::batch::Lists;
 use super::{BatchCopy, DeviceMemory};
-use crate::backend::StableHostMemory;
+use crate::memory::StableHostMemory;
 
 /// What is locked beyond the memory on either side: up to the next multiple of a kernel's widest read, which lies in the
 /// memory's own pages.

@@ -6,9 +6,9 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 
 use super::{ImportError, ImportLimits, KeepAlive, MemoryTypes, Place};
-use crate::backend::StableHostMemory;
 use crate::backend::wgpu::WgpuBackend;
 use crate::error::DeviceError;
+use crate::memory::StableHostMemory;
 
 const ABSENT: &str = "there is no Vulkan on this platform";
 
