@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use cudarc::driver::{CudaContext, CudaStream, DriverError};
+use cudarc::driver::{CudaContext, DriverError};
 
 use super::device::CudaBackend;
-use super::driver::{Copying, DeviceMemory, Direct, Event, Memory};
+use super::driver::{Copying, DeviceMemory, Direct, Event, Memory, Stream, wait_for};
 use super::kernel::{Kernels, fingerprint_bytes};
 use super::staging::Slots;
 use super::tensor::CudaTensor;
@@ -27,8 +27,8 @@ pub struct CudaLane {
     pub(super) direct: Option<Direct>,
     pub(super) buffers: Vec<Buffer>,
     pub(super) kernels: Kernels,
-    pub(super) upload: Arc<CudaStream>,
-    pub(super) compute: Arc<CudaStream>,
+    pub(super) upload: Arc<Stream>,
+    pub(super) compute: Arc<Stream>,
     pub(super) memory_of_slots: Slots,
     /// Reached when the last upload has ended, for the compute stream.
     pub(super) uploaded: Event,
@@ -231,7 +231,7 @@ impl Drop for CudaLane {
     fn drop(&mut self) {
         for stream in [&self.upload, &self.compute] {
             // An error is sticky: then nothing runs on the device any more.
-            let _ = stream.synchronize();
+            let _ = wait_for(stream);
         }
     }
 }

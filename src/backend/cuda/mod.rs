@@ -7,7 +7,14 @@
 //!
 //! A lane has two streams of its own, neither of which is the default stream: one copies, one runs kernels. Two device buffers
 //! stand between them, so that the kernel of one batch runs while the next one is copied. Everything else is ordered by
-//! events. Work of an application joins through [`CudaTensor::on_stream`].
+//! events. Work of an application joins through [`CudaTensor::on_stream`]: its stream waits for the batch it uses and for no other, and
+//! the next batch in the same tensor waits for its work. A loader takes tensors that are idle first, so that there is nothing to wait for
+//! and copies run beside the application's kernels.
+//!
+//! # Errors of others
+//!
+//! A context may be shared. What an application's own calls have done wrong stays in the context for the application to find; a device is
+//! lost when it says so itself, and not before.
 //!
 //! # Page-locked memory
 //!
@@ -28,6 +35,7 @@ mod staging;
 mod submit;
 mod tensor;
 mod timing;
+mod uses;
 
 pub use adapters::adapters;
 pub use device::{CudaBackend, Gather};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use cudarc::driver::DriverError;
 
 use super::device::CudaBackend;
-use super::driver::{self, DeviceMemory, Direct, Event, Registration};
+use super::driver::{self, DeviceMemory, Direct, Event, Registration, Stream};
 use super::feed::{device_buffers, device_bytes};
 use super::health::is_sticky;
 use super::kernel::Kernels;
@@ -23,7 +23,7 @@ impl CudaLane {
     pub(super) fn new(backend: &CudaBackend, spec: &LaneSpec, footprint: Footprint) -> Result<Self, DeviceError> {
         let (context, lost) = (backend.context(), backend.lost());
         let failed = |error| lost.error("making a lane", error);
-        let (upload, compute) = (context.new_stream().map_err(failed)?, context.new_stream().map_err(failed)?);
+        let (upload, compute) = (Stream::new(context).map_err(failed)?, Stream::new(context).map_err(failed)?);
         let count = if spec.strategy == Strategy::Registered { 0 } else { spec.slots };
         let mut memory_of_slots = Slots::new(context, lost, spec.strategy, spec.layout.slot_bytes(), count);
         let slots = SlotPool::new(memory_of_slots.make_all()?);
