@@ -8,13 +8,15 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use gpufeed::backend::cuda::{CudaBackend, CudaTensor, Gather, HostArena};
+use gpufeed::backend::cuda::{CudaBackend, CudaTensor, Gather};
 use gpufeed::backend::{Feed, Lane, LaneSpec, Wait};
 use gpufeed::measure::{parallel_memcpy, percentile, process_cpu};
 use gpufeed::preprocess::fingerprint;
 use gpufeed::source::random_images;
 use gpufeed::staging::{Finish, SampleWriter};
-use gpufeed::{Backend, BatchLayout, Loader, LoaderOptions, MemorySource, Normalize, SampleLayout, Source, Strategy};
+use gpufeed::{
+    Backend, BatchLayout, HostArena, Loader, LoaderOptions, MemorySource, Normalize, SampleLayout, Source, Strategy,
+};
 
 const IMAGES: usize = 8192;
 const WORKERS: usize = 8;

@@ -40,10 +40,11 @@
 //! | module | holds | knows |
 //! | --- | --- | --- |
 //! | [`layout`], [`error`] | sizes and alignment; errors | nothing else |
+//! | [`memory`] | host memory that stays where it is, for devices to read | `error` |
 //! | [`preprocess`] | normalisation parameters, the CPU oracle, fingerprints | `layout` |
-//! | [`staging`] | who may write a slot and when it may be sent | `layout`, `error` |
+//! | [`staging`] | who may write a slot and when it may be sent | `layout`, `error`, `memory` |
 //! | [`backend`] | the contract with a device; host, wgpu and CUDA behind it | the above |
-//! | [`source`] | where samples come from | `layout`, `staging` |
+//! | [`source`] | where samples come from | `layout`, `memory`, `staging` |
 //! | [`loader`] | workers, pump, epochs, batches | all of the above |
 //! | [`measure`] | statistics, ceilings, the comparison, the automatic choice | all of the above |
 //! | [`any`] | one loader type for whatever is there | all of the above |
@@ -74,6 +75,7 @@ pub mod error;
 pub mod layout;
 pub mod loader;
 pub mod measure;
+pub mod memory;
 pub mod preprocess;
 pub mod source;
 pub mod staging;
@@ -95,6 +97,7 @@ pub use loader::{
     LoaderStats, ResumeError, ResumeToken, Share, ShareError, Subset, Tolerance, Trace,
 };
 pub use measure::{AutoOptions, Tuned};
+pub use memory::{HostArena, StableHostMemory};
 pub use preprocess::{FloatType, Normalize, Preprocess, TensorDesc, TensorLayout};
 #[cfg(feature = "images")]
 pub use source::FolderSource;

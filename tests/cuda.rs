@@ -9,14 +9,15 @@ mod cuda_support;
 use std::sync::Arc;
 
 use cuda_support::{CASES, check_tensor, image_bytes, lane_spec, on_cuda};
-use gpufeed::backend::cuda::{CudaBackend, CudaLane, CudaTensor, Gather, HostArena, OnStream};
-use gpufeed::backend::{Feed, Lane, LaneSpec, StableHostMemory, Tensor, Wait};
-use gpufeed::cudarc::driver::{CudaSlice, CudaStream, DevicePtr, result};
+use gpufeed::backend::cuda::{CudaBackend, CudaLane, CudaTensor, Gather, OnStream};
+use gpufeed::backend::{Feed, Lane, LaneSpec, Tensor, Wait};
+use gpufeed::cudarc::driver::sys::CUresult;
+use gpufeed::cudarc::driver::{CudaSlice, CudaStream, DevicePtr, DriverError, result};
 use gpufeed::preprocess::fingerprint;
 use gpufeed::staging::{Filled, Finish};
 use gpufeed::{
-    Backend, BatchLayout, DeviceError, FloatType, Normalize, OpenError, Preprocess, SampleLayout, Strategy,
-    TensorLayout,
+    Backend, BatchLayout, DeviceError, FloatType, HostArena, Normalize, OpenError, Preprocess, SampleLayout,
+    StableHostMemory, Strategy, TensorLayout,
 };
 
 /// Sends one batch through a slot.
@@ -219,6 +220,80 @@ fn a_batch_is_not_overwritten_before_an_applications_stream_has_read_it() {
         let second = send(&mut lane, &others, 8, first);
         assert!(stream.clone_dtoh(&copy).expect("it can be read") == right, "the copy saw the second batch");
         check_tensor(&spec, &others, &second);
+    });
+}
+
+#[test]
+fn an_error_that_an_application_recorded_fails_no_batch_and_stays_for_the_application() {
+    on_cuda("an_error_that_an_application_recorded_fails_no_batch_and_stays_for_the_application", |backend| {
+        let theirs = DriverError(CUresult::CUDA_ERROR_ILLEGAL_ADDRESS);
+        let record = || backend.context().record_err::<()>(Err(theirs));
+        record();
+        let spec = lane_spec(CASES[0], TensorLayout::Nchw, FloatType::F32, Strategy::PinnedRing);
+        let mut lane = backend.open_lane(&spec).expect("the lane opens");
+        let output = lane.output().expect("an output");
+        let bytes = image_bytes(&spec.layout, 5);
+        let output = send(&mut lane, &bytes, 5, output);
+        check_tensor(&spec, &bytes, &output);
+        lane.reap(Wait::All, &mut Vec::new()).expect("the device is there");
+        drop((lane, output));
+        backend.copy_ceiling(1 << 20, std::time::Duration::from_millis(1)).expect("measured");
+        assert_eq!(backend.context().check_err(), Err(theirs), "the application finds its error");
+        assert_eq!(backend.context().check_err(), Ok(()), "and nothing of ours");
+    });
+}
+
+#[test]
+fn a_tensor_is_idle_when_the_application_has_done_with_it_and_a_forgotten_guard_costs_it_alone() {
+    on_cuda("a_tensor_is_idle_when_the_application_has_done_with_it", |backend| {
+        let spec = lane_spec((224, 224, 3, 8), TensorLayout::Nchw, FloatType::F32, Strategy::PinnedRing);
+        let mut lane = backend.open_lane(&spec).expect("the lane opens");
+        let bytes = image_bytes(&spec.layout, 8);
+        let stream = backend.context().new_stream().expect("a stream");
+        let output = lane.output().expect("an output");
+        assert_eq!((output.is_idle(), output.is_held()), (Ok(true), false), "nothing was queued with it");
+        let used = send(&mut lane, &bytes, 8, output);
+        let guard = used.on_stream(&stream).expect("the tensor can be used");
+        assert_eq!((used.is_idle(), used.is_held()), (Ok(false), true));
+        let copy = slow_copy(&stream, &guard, 64);
+        drop(guard);
+        assert!(!used.is_held());
+        // Forty copies of 256 MiB take milliseconds, and a look takes microseconds.
+        assert_eq!(used.is_idle(), Ok(false), "the application's work runs");
+        stream.synchronize().expect("it ends");
+        assert_eq!(used.is_idle(), Ok(true));
+        drop(copy);
+
+        #[allow(clippy::mem_forget)] // The use that never ends.
+        std::mem::forget(used.on_stream(&stream).expect("the tensor can be used"));
+        lane.reap(Wait::All, &mut Vec::new()).expect("the lane waits for no event of it");
+        assert_eq!((used.is_idle(), used.is_held()), (Ok(false), true));
+        let other = lane.output().expect("an output");
+        let other = send(&mut lane, &bytes, 8, other);
+        check_tensor(&spec, &bytes, &other);
+    });
+}
+
+#[test]
+fn a_copy_does_not_wait_for_an_application_that_uses_another_tensor() {
+    on_cuda("a_copy_does_not_wait_for_an_application_that_uses_another_tensor", |backend| {
+        let spec = LaneSpec {
+            preprocess: Preprocess::Raw,
+            ..lane_spec((224, 224, 3, 8), TensorLayout::Nchw, FloatType::F32, Strategy::PinnedRing)
+        };
+        let mut lane = backend.open_lane(&spec).expect("the lane opens");
+        let bytes = image_bytes(&spec.layout, 8);
+        let stream = backend.context().new_stream().expect("a stream");
+        let (first, second) = (lane.output().expect("an output"), lane.output().expect("an output"));
+        let first = send(&mut lane, &bytes, 8, first);
+        let guard = first.on_stream(&stream).expect("the tensor can be used");
+        let copy = slow_copy(&stream, &guard, 64);
+        drop(guard);
+        let second = send(&mut lane, &bytes, 8, second);
+        lane.reap(Wait::All, &mut Vec::new()).expect("the device is there");
+        assert_eq!(second.is_written(), Ok(true));
+        assert_eq!(first.is_idle(), Ok(false), "the second batch is there while the first is still being used");
+        drop(copy);
     });
 }
 

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use gpufeed::backend::host::HostBackend;
 use gpufeed::loader::{Order, Sampler};
 use gpufeed::preprocess::{batch_fingerprint, fingerprint};
-use gpufeed::source::{HostArena, MemorySource};
+use gpufeed::source::MemorySource;
 use gpufeed::{Backend, Loader, LoaderOptions, SampleLayout, SampleWriter, Source, Strategy};
 #[cfg(any(feature = "wgpu", feature = "cuda"))]
-use gpufeed::{Normalize, OpenError};
+use gpufeed::{HostArena, Normalize, OpenError};
 #[cfg(any(feature = "wgpu", feature = "cuda"))]
 use skip::skip;
 

@@ -14,8 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use gpufeed::backend::wgpu::{Gather, HostCache, SlotReads, Tuning, WgpuBackend};
-use gpufeed::source::HostArena;
-use gpufeed::{Backend, FloatType, Normalize, Preprocess, SampleLayout, Strategy};
+use gpufeed::{Backend, FloatType, HostArena, Normalize, Preprocess, SampleLayout, Strategy};
 
 const IMAGES: usize = 8192;
 /// With the last an f16 batch moves more bytes than an f32 batch with the one before.

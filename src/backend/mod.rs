@@ -17,6 +17,14 @@
 //! 4. [`Lane::reap`] reports submissions that the device has finished, in any order. A slot is not handed out again before the
 //!    device has finished reading it.
 //!
+//! # What is outstanding
+//!
+//! A submission gives back two things: its slot when the copy has ended, and itself, with its tensor, when all of it has. A lane keeps
+//! one record of both, in the order of submission, so that they cannot disagree: a submission is never reported before its slot is
+//! back. [`Lane::in_flight`] counts every submission of which anything is outstanding, the report included. Where it is zero, every
+//! slot that is not being filled is free, or will never be (after a loss); where [`Lane::begin`] finds no slot because of
+//! submissions, it is not zero, and reaping makes progress.
+//!
 //! # The way of a tensor: `Free -> Written -> Leased -> Free`
 //!
 //! [`Lane::output`] makes a tensor; the caller pools them. Between `submit` and the caller's use the order of the device's queue is
@@ -39,12 +47,12 @@
 //! *Staged*: workers fill slots. *Direct*: the device reads the source's own memory ([`StableHostMemory`]) through
 //! [`Feed::Direct`], and there is no slot. *Pushed*: an application's frames go through the same slots as staged samples.
 
+mod completions;
 #[cfg(feature = "cuda")]
 pub mod cuda;
 mod footprint;
 pub mod host;
 mod info;
-mod memory;
 pub mod select;
 mod times;
 #[cfg(feature = "wgpu")]
@@ -53,7 +61,6 @@ pub mod wgpu;
 pub use crate::strategy::{Strategy, UnknownStrategy};
 pub use footprint::{Footprint, MemoryUse};
 pub use info::{AdapterInfo, Api, DeviceType, StrategySupport};
-pub use memory::StableHostMemory;
 pub use times::{GpuSpan, GpuTimes};
 
 use std::sync::Arc;
@@ -61,6 +68,7 @@ use std::time::Duration;
 
 use crate::error::{DeviceError, OpenError, Unsupported};
 use crate::layout::BatchLayout;
+use crate::memory::StableHostMemory;
 use crate::preprocess::{Fingerprint, Preprocess, TensorDesc};
 use crate::staging::{Cancelled, Fill, Filled};
 
@@ -170,6 +178,27 @@ pub enum Wait {
     All,
 }
 
+/// Refuses a batch that has no samples, too many, or more than were filled.
+fn check_filled(layout: &BatchLayout, filled: &Filled, samples: usize) -> Result<(), DeviceError> {
+    check_samples(layout, samples)?;
+    match (filled.bytes(), layout.payload(samples)) {
+        (bytes, needed) if bytes < needed => Err(DeviceError::Refused {
+            message: format!("{bytes} bytes are filled and {samples} samples need {needed}"),
+        }),
+        _ => Ok(()),
+    }
+}
+
+/// Refuses a batch that has no samples, or too many.
+fn check_samples(layout: &BatchLayout, samples: usize) -> Result<(), DeviceError> {
+    match layout.batch_size() {
+        most if samples == 0 || samples > most => {
+            Err(DeviceError::Refused { message: format!("{samples} samples do not make a batch of at most {most}") })
+        }
+        _ => Ok(()),
+    }
+}
+
 /// A batch on its way: queued, not waited for.
 #[derive(Debug)]
 pub struct Submitted<T> {
@@ -225,7 +254,8 @@ pub trait Lane: Send + 'static {
     /// The device's error; what had finished before is still appended.
     fn reap(&mut self, wait: Wait, finished: &mut Vec<SubmissionId>) -> Result<(), DeviceError>;
 
-    /// The number of submissions that have not been reported finished.
+    /// The number of submissions of which anything is outstanding: the slot, the tensor, or the report that they are finished. Never
+    /// zero while a slot may still come back from the device.
     fn in_flight(&self) -> usize;
 
     /// What the lane holds now.
@@ -262,6 +292,22 @@ pub trait Tensor: Clone + std::fmt::Debug + Send + Sync + 'static {
     /// # Errors
     /// The device's error.
     fn is_written(&self) -> Result<bool, DeviceError>;
+
+    /// Whether everything that was queued with the tensor, by the loader or through its guards, has ended: a write of the next
+    /// batch would wait for nothing. Looks, and never waits. One that is not idle may be submitted all the same, and the device
+    /// orders the two; the loader prefers those that are. Where one queue orders everything, all are alike.
+    ///
+    /// # Errors
+    /// The device's error.
+    fn is_idle(&self) -> Result<bool, DeviceError> {
+        Ok(true)
+    }
+
+    /// Whether the caller still has a guard of the tensor, so that a submission to it would be refused. A guard that was
+    /// forgotten holds it for ever, and costs this tensor only.
+    fn is_held(&self) -> bool {
+        false
+    }
 
     /// Waits for the device and reads the tensor's elements back, without padding.
     ///

@@ -14,9 +14,10 @@ use super::threads::Threads;
 use super::tolerance::BadSamples;
 use super::worker::Worker;
 use super::{Loader, LoaderOptions, Order, Sampler};
-use crate::backend::{Backend, Footprint, Lane, LaneSpec, StableHostMemory, Strategy};
+use crate::backend::{Backend, Footprint, Lane, LaneSpec, Strategy};
 use crate::error::{LayoutError, OpenError, Unsupported};
 use crate::layout::BatchLayout;
+use crate::memory::StableHostMemory;
 use crate::source::Source;
 
 /// What is decided before anything is allocated.

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::backend::StableHostMemory;
 use crate::error::SourceError;
 use crate::layout::SampleLayout;
 use crate::loader::Subset;
+use crate::memory::StableHostMemory;
 use crate::source::Source;
 use crate::staging::SampleWriter;
 

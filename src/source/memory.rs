@@ -3,10 +3,10 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::{HostArena, LabelCount, OutOfRange, Source, label_at, one_label_each};
-use crate::backend::StableHostMemory;
+use super::{LabelCount, OutOfRange, Source, label_at, one_label_each};
 use crate::error::{LayoutError, SourceError};
 use crate::layout::SampleLayout;
+use crate::memory::{HostArena, StableHostMemory};
 use crate::staging::SampleWriter;
 
 /// Samples that lie back to back in memory, without padding: `len * layout.byte_len()` bytes.

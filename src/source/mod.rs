@@ -3,14 +3,12 @@
 //! A [`Source`] is random access by index, and several threads read it at once. gpufeed brings sources for memory, `.npy`
 //! files and folders of images; anything else is a small `impl Source` (see the example `02-custom-source`).
 
-mod arena;
 #[cfg(feature = "images")]
 mod decode;
 #[cfg(feature = "images")]
 mod encoded;
 #[cfg(feature = "images")]
 mod folder;
-mod mapped;
 mod memory;
 mod npy;
 mod open;
@@ -21,12 +19,11 @@ mod synthetic;
 
 use std::sync::Arc;
 
-use crate::backend::StableHostMemory;
 use crate::error::SourceError;
 use crate::layout::SampleLayout;
+use crate::memory::StableHostMemory;
 use crate::staging::SampleWriter;
 
-pub use arena::HostArena;
 #[cfg(feature = "images")]
 pub use decode::{ImageError, ImageProblem};
 #[cfg(feature = "images")]

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use super::{HostArena, MemorySource, OutOfRange, Source};
+use super::{MemorySource, OutOfRange, Source};
 use crate::error::{LayoutError, SourceError};
 use crate::layout::SampleLayout;
+use crate::memory::HostArena;
 use crate::staging::SampleWriter;
 
 /// Bytes of the pool beyond one sample: samples start at different offsets within them.

@@ -2,15 +2,13 @@
 
 #![allow(unsafe_code)]
 
-use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::mem::ManuallyDrop;
-use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 use std::sync::Arc;
 
 use super::countdown::FillState;
 use super::fill::{Cancelled, Fill, Filled};
-use crate::error::DeviceError;
+use crate::memory::HostMemory;
 
 /// Memory that a slot can be made of: host memory, or a mapped device buffer.
 ///
@@ -101,66 +99,14 @@ impl<M: SlotMemory> Drop for Loan<M> {
     }
 }
 
-/// Zeroed, page-aligned, pageable host memory of an exact size.
-#[derive(Debug)]
-pub struct HostMemory {
-    base: NonNull<u8>,
-    layout: Layout,
-}
-
-// SAFETY: the allocation is owned and has no thread affinity.
-unsafe impl Send for HostMemory {}
-// SAFETY: shared access only reads.
-unsafe impl Sync for HostMemory {}
-
-impl HostMemory {
-    const PAGE: usize = 4096;
-
-    /// Allocates `bytes` zeroed bytes.
-    ///
-    /// # Errors
-    /// [`DeviceError::OutOfMemory`].
-    pub fn new(bytes: usize) -> Result<Self, DeviceError> {
-        let refused = || DeviceError::OutOfMemory { what: "host memory of a slot".into(), bytes: bytes as u64 };
-        let layout = Layout::from_size_align(bytes.max(1), Self::PAGE).map_err(|_| refused())?;
-        // SAFETY: the layout's size is not zero.
-        let base = NonNull::new(unsafe { alloc_zeroed(layout) }).ok_or_else(refused)?;
-        Ok(Self { base, layout })
-    }
-}
-
-impl Deref for HostMemory {
-    type Target = [u8];
-
-    fn deref(&self) -> &[u8] {
-        // SAFETY: the allocation is initialised, of this size, and nobody writes it: a `Loan` that gives out writers owns
-        // the value, so that it cannot be borrowed.
-        unsafe { std::slice::from_raw_parts(self.base.as_ptr(), self.layout.size()) }
-    }
-}
-
-impl DerefMut for HostMemory {
-    fn deref_mut(&mut self) -> &mut [u8] {
-        // SAFETY: as above, and the mutable borrow is the only access.
-        unsafe { std::slice::from_raw_parts_mut(self.base.as_ptr(), self.layout.size()) }
-    }
-}
-
-impl Drop for HostMemory {
-    fn drop(&mut self) {
-        // SAFETY: allocated in `new` with this layout, freed once.
-        unsafe { dealloc(self.base.as_ptr(), self.layout) };
-    }
-}
-
 // SAFETY: the allocation is owned, stays where it is when the value moves, and lives until drop.
 unsafe impl SlotMemory for HostMemory {
     fn base(&mut self) -> NonNull<u8> {
-        self.base
+        self.address()
     }
 
     fn byte_len(&self) -> usize {
-        self.layout.size()
+        self.len()
     }
 }
 

@@ -11,6 +11,7 @@
 mod countdown;
 mod fill;
 mod loan;
+mod pool;
 mod stream;
 mod writer;
 
@@ -19,7 +20,9 @@ mod sync {
     pub(super) use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 }
 
+pub(crate) use crate::memory::HostMemory;
 pub use countdown::FillState;
 pub use fill::{Cancelled, Fill, Filled, Finish, Region};
-pub use loan::{HostMemory, Loan, SlotMemory};
+pub use loan::{Loan, SlotMemory};
+pub(crate) use pool::SlotPool;
 pub use writer::SampleWriter;

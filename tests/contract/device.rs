@@ -3,7 +3,7 @@
 use std::sync::mpsc;
 use std::time::Duration;
 
-use gpufeed::backend::host::{Faults, HostBackend};
+use gpufeed::backend::host::{Faults, HostBackend, Moments};
 use gpufeed::{Backend, OpenError, Strategy};
 
 pub use crate::skip::skip;
@@ -68,6 +68,12 @@ pub fn host() -> Result<HostBackend, OpenError> {
 /// A host whose device reads each slot only a while after it was submitted.
 pub fn slow_host() -> Result<HostBackend, OpenError> {
     Ok(HostBackend::with_faults(Faults { delay: Duration::from_micros(300), ..Faults::default() }))
+}
+
+/// A host whose device ends a copy and its kernel between two looks at them.
+pub fn host_ending_between_looks() -> Result<HostBackend, OpenError> {
+    let moments = Moments::Looks { copy: 1, kernel: 1 };
+    Ok(HostBackend::with_faults(Faults { moments, ..Faults::default() }))
 }
 
 impl TestDevice for HostBackend {

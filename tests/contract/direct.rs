@@ -4,11 +4,11 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use gpufeed::backend::{Feed, Lane, LaneSpec, StableHostMemory, Tensor, Wait};
+use gpufeed::backend::{Feed, Lane, LaneSpec, Tensor, Wait};
 use gpufeed::preprocess::{error_bound, expected, fingerprint};
-use gpufeed::source::HostArena;
 use gpufeed::{
-    BatchLayout, DeviceError, FloatType, Normalize, OpenError, Preprocess, SampleLayout, Strategy, TensorLayout,
+    BatchLayout, DeviceError, FloatType, HostArena, Normalize, OpenError, Preprocess, SampleLayout, StableHostMemory,
+    Strategy, TensorLayout,
 };
 
 use crate::device::{TestDevice, skip};

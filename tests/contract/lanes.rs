@@ -7,9 +7,9 @@ use gpufeed::{BatchLayout, DeviceError, Preprocess, SampleLayout, Strategy};
 use crate::device::TestDevice;
 
 const SAMPLE: usize = 1581;
-const BATCH: usize = 4;
+pub const BATCH: usize = 4;
 
-fn spec(strategy: Strategy, slots: usize) -> LaneSpec {
+pub fn spec(strategy: Strategy, slots: usize) -> LaneSpec {
     let sample = SampleLayout::image(31, 17, 3).expect("a valid layout");
     LaneSpec {
         layout: BatchLayout::new(sample, BATCH).expect("a valid batch"),
@@ -24,11 +24,11 @@ fn spec(strategy: Strategy, slots: usize) -> LaneSpec {
 }
 
 /// Bytes that differ by batch, and by sample within it.
-fn batch_bytes(batch: usize, samples: usize) -> Vec<u8> {
+pub fn batch_bytes(batch: usize, samples: usize) -> Vec<u8> {
     (0..samples * SAMPLE).map(|i| (i * 31 + batch * 101 + i / SAMPLE) as u8).collect()
 }
 
-fn write(mut fill: Fill, bytes: &[u8]) -> Filled {
+pub fn write(mut fill: Fill, bytes: &[u8]) -> Filled {
     let half = bytes.len() / 2 / 8 * 8;
     let padded = bytes.len().next_multiple_of(4);
     let (mut front, mut back) = (fill.take_region(half), fill.take_region(padded - half));
@@ -47,7 +47,7 @@ fn write(mut fill: Fill, bytes: &[u8]) -> Filled {
     filled
 }
 
-fn begin<L: Lane>(lane: &mut L) -> Fill {
+pub fn begin<L: Lane>(lane: &mut L) -> Fill {
     lane.begin().expect("the device is there").expect("a slot is free")
 }
 
@@ -130,6 +130,25 @@ pub fn a_slot_is_not_reused_before_the_device_has_read_it<B: TestDevice>(backend
     let desc = spec.preprocess.tensor(&spec.layout, BATCH);
     for (batch, tensor) in tensors.iter().enumerate() {
         assert_eq!(tensor.read(&desc).expect("it can be read"), batch_bytes(batch, BATCH), "batch {batch}");
+    }
+}
+
+pub fn nothing_in_flight_means_that_every_slot_is_free<B: TestDevice>(backend: &B, strategy: Strategy) {
+    let spec = spec(strategy, 2);
+    let mut lane = backend.open_lane(&spec).expect("the lane opens");
+    let mut outputs = vec![lane.output().expect("an output"), lane.output().expect("an output")];
+    for round in 0..50 {
+        let fills = [begin(&mut lane), begin(&mut lane)];
+        for fill in fills {
+            let filled = write(fill, &batch_bytes(round, BATCH));
+            let submitted = lane.submit(Feed::Staged(filled), BATCH, outputs.remove(0)).expect("it is sent");
+            outputs.push(submitted.tensor);
+        }
+        let mut finished = Vec::new();
+        while lane.in_flight() > 0 {
+            lane.reap(Wait::Poll, &mut finished).expect("the device is there");
+        }
+        assert_eq!(finished, [2 * round as u64, 2 * round as u64 + 1], "both are reported before nothing is in flight");
     }
 }
 

@@ -3,10 +3,9 @@
 use std::sync::Arc;
 
 use gpufeed::preprocess::{error_bound, expected, fingerprint};
-use gpufeed::source::HostArena;
 use gpufeed::{
-    Batch, FloatType, LastBatch, LoadError, Loader, LoaderOptions, MemorySource, Normalize, OpenError, Preprocess,
-    SampleLayout, SampleWriter, Source, Strategy, SyntheticSource, TensorLayout,
+    Batch, FloatType, HostArena, LastBatch, LoadError, Loader, LoaderOptions, MemorySource, Normalize, OpenError,
+    Preprocess, SampleLayout, SampleWriter, Source, Strategy, SyntheticSource, TensorLayout,
 };
 
 use crate::device::TestDevice;

@@ -9,6 +9,7 @@ mod faults;
 mod feeders;
 mod lanes;
 mod loaders;
+mod moments;
 #[path = "../support/skip.rs"]
 mod skip;
 mod trust;
@@ -24,7 +25,8 @@ macro_rules! contract {
             contract!(@tests $open, $strategy;
                 lanes: bytes_arrive_as_they_were_written, several_batches_are_in_flight_at_once,
                     a_tensor_that_is_sent_again_reads_as_what_was_sent_last,
-                    a_slot_is_not_reused_before_the_device_has_read_it, a_half_filled_slot_is_never_sent,
+                    a_slot_is_not_reused_before_the_device_has_read_it,
+                    nothing_in_flight_means_that_every_slot_is_free, a_half_filled_slot_is_never_sent,
                     what_is_refused_comes_back, what_is_submitted_ahead_is_bounded, an_output_that_fails_does_not_take_the_slot_along,
                     the_devices_own_times_are_those_of_its_batches;
                 loaders: shapes_of_every_kind_arrive_whole, normalised_images_are_within_the_bound,
@@ -77,6 +79,7 @@ macro_rules! contract {
 
 contract!(host_memcpy, crate::device::host, Memcpy);
 contract!(host_slow_memcpy, crate::device::slow_host, Memcpy);
+contract!(host_ending_between_looks, crate::device::host_ending_between_looks, Memcpy);
 
 /// Makes every test of strategies that read the source's own memory.
 #[cfg(feature = "wgpu")]

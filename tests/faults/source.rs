@@ -3,9 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use gpufeed::backend::StableHostMemory;
-use gpufeed::source::HostArena;
-use gpufeed::{SampleLayout, SampleWriter, Source, SourceError, Strategy};
+use gpufeed::{HostArena, SampleLayout, SampleWriter, Source, SourceError, StableHostMemory, Strategy};
 
 use super::plan::{Plan, SampleFault};
 

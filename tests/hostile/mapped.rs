@@ -4,10 +4,11 @@ use std::path::Path;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-use gpufeed::backend::StableHostMemory;
 use gpufeed::backend::wgpu::WgpuBackend;
 use gpufeed::staging::SampleWriter;
-use gpufeed::{Loader, LoaderOptions, NpySource, OpenError, SampleLayout, Source, SourceError, Strategy};
+use gpufeed::{
+    Loader, LoaderOptions, NpySource, OpenError, SampleLayout, Source, SourceError, StableHostMemory, Strategy,
+};
 
 use crate::changing::{CHANGES, SAMPLES, changed, samples, tells, whole};
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use cudarc::driver::{CudaContext, CudaStream};
 
 use super::adapters;
-use super::driver::{self, BatchCopy, Nvml};
+use super::driver::{self, BatchCopy, Nvml, Stream};
 use super::health::LostFlag;
 use super::kernel::Modules;
 use crate::backend::{AdapterInfo, select};
@@ -38,7 +38,7 @@ struct Inner {
     modules: Modules,
     batch: Option<BatchCopy>,
     /// Reading back must wait for nobody's work but what it reads.
-    reads: Arc<CudaStream>,
+    reads: Arc<Stream>,
     lost: LostFlag,
     // Last: everything above is freed in it.
     context: Arc<CudaContext>,
@@ -55,11 +55,11 @@ impl CudaBackend {
         let no_device = |found| OpenError::NoDevice { wanted: wanted.to_owned(), found };
         let all = adapters::find().map_err(|reason| no_device(format!("none: {reason}")))?;
         let info = select::select(&all, wanted)?;
-        let place = all.iter().position(|other| other.id == info.id).unwrap_or(0);
+        let index = all.iter().position(|other| other.id == info.id).unwrap_or(0);
         let lost = LostFlag::default();
-        let context = CudaContext::new(place)
+        let context = CudaContext::new(index)
             .map_err(|error| lost.allocation(&format!("{} cannot be opened", info.id), 0, error))?;
-        Self::new(context, info.clone(), lost)
+        Self::new(context, info.clone())
     }
 
     /// Takes an application's context. Nothing of it is changed: gpufeed makes streams and events of its own in it.
@@ -69,17 +69,18 @@ impl CudaBackend {
     pub fn from_context(context: Arc<CudaContext>) -> Result<Self, OpenError> {
         let id = format!("cuda:{}", context.ordinal());
         let version = driver::start().map_err(|reason| OpenError::NoDevice { wanted: id.clone(), found: reason })?;
-        let lost = LostFlag::default();
+        let lost = LostFlag::new(&context);
         let device = driver::of_context(&context).map_err(|error| lost.error("the context's device", error))?;
         let info = adapters::describe(id, &device, version, Nvml::load().as_ref());
-        Self::new(context, info, lost)
+        Self::new(context, info)
     }
 
-    fn new(context: Arc<CudaContext>, info: AdapterInfo, lost: LostFlag) -> Result<Self, OpenError> {
+    fn new(context: Arc<CudaContext>, info: AdapterInfo) -> Result<Self, OpenError> {
+        let lost = LostFlag::new(&context);
         let version = driver::start().map_err(|reason| DeviceError::Refused { message: reason })?;
         let batch = BatchCopy::load(version);
         let modules = Modules::load(&context).map_err(|error| lost.error("the kernels cannot be loaded", error))?;
-        let reads = context.new_stream().map_err(|error| lost.error("a stream cannot be made", error))?;
+        let reads = Stream::new(&context).map_err(|error| lost.error("a stream cannot be made", error))?;
         let gather = if batch.is_some() { Gather::Batched } else { Gather::Kernel };
         Ok(Self { inner: Arc::new(Inner { info, modules, batch, reads, lost, context }), gather })
     }
@@ -102,7 +103,7 @@ impl CudaBackend {
         self.gather
     }
 
-    /// The context. Its device is bound to a thread by `bind_to_thread`.
+    /// The context. gpufeed leaves its recorded errors alone: those that cudarc notes in a drop are for the application to find.
     #[must_use]
     pub fn context(&self) -> &Arc<CudaContext> {
         &self.inner.context

@@ -2,32 +2,40 @@
 
 use std::sync::{Arc, OnceLock};
 
-use cudarc::driver::{DriverError, sys::CUresult};
+use cudarc::driver::{CudaContext, DriverError, sys::CUresult};
 
-use super::driver::words;
+use super::driver::{self, words};
 use crate::error::DeviceError;
 
 /// Why a device was lost, once it is. Clones are the same flag; the first reason stays.
 #[derive(Clone, Debug, Default)]
-pub(super) struct LostFlag(Arc<OnceLock<String>>);
+pub(super) struct LostFlag {
+    reason: Arc<OnceLock<String>>,
+    /// Asked before the device is taken for lost. None while it is being opened, when an error speaks for itself.
+    context: Option<Arc<CudaContext>>,
+}
 
 impl LostFlag {
+    pub(super) fn new(context: &Arc<CudaContext>) -> Self {
+        Self { reason: Arc::default(), context: Some(Arc::clone(context)) }
+    }
+
     /// The first reason is the cause, and later ones are its consequences.
     pub(super) fn set(&self, reason: impl Into<String>) {
-        let _ = self.0.set(reason.into());
+        let _ = self.reason.set(reason.into());
     }
 
     /// Fails if the device was lost.
     pub(super) fn check(&self) -> Result<(), DeviceError> {
-        match self.0.get() {
+        match self.reason.get() {
             Some(reason) => Err(DeviceError::Lost { reason: reason.clone() }),
             None => Ok(()),
         }
     }
 
-    /// The error of an operation. After one that is sticky the device is lost.
+    /// The error of an operation. After one that is sticky the device is lost, if it says so itself.
     pub(super) fn error(&self, what: &str, error: DriverError) -> DeviceError {
-        if is_sticky(error) {
+        if is_loss(error, || self.context.as_ref().map_or(Err(error), driver::probe)) {
             self.set(format!("{what}: {}", words(error)));
         }
         match self.check() {
@@ -43,6 +51,11 @@ impl LostFlag {
             _ => self.error(what, error),
         }
     }
+}
+
+/// Whether an error means that the device is lost: it is one of those that stay, and the device still answers with one of them.
+fn is_loss(error: DriverError, probe: impl FnOnce() -> Result<(), DriverError>) -> bool {
+    is_sticky(error) && probe().is_err_and(is_sticky)
 }
 
 /// Whether the context is of no use any more: each of its later calls fails too.
@@ -79,6 +92,16 @@ mod tests {
         flag.set("the cause");
         flag.clone().set("a consequence");
         assert_eq!(flag.check(), Err(DeviceError::Lost { reason: "the cause".to_owned() }));
+    }
+
+    #[test]
+    fn a_device_is_lost_only_if_it_says_so_itself() {
+        let (sticky, passing) =
+            (DriverError(CUresult::CUDA_ERROR_ILLEGAL_ADDRESS), DriverError(CUresult::CUDA_ERROR_OUT_OF_MEMORY));
+        assert!(is_loss(sticky, || Err(sticky)));
+        assert!(!is_loss(sticky, || Ok(())), "an error of somebody else's that reached us");
+        assert!(!is_loss(sticky, || Err(passing)), "short of memory, and alive");
+        assert!(!is_loss(passing, || panic!("an error that passes is not worth a question")));
     }
 
     #[test]

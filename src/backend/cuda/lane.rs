@@ -1,32 +1,34 @@
 //! A lane on a CUDA device: slots, device buffers and kernels for one layout and one strategy.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 
-use cudarc::driver::{CudaContext, CudaStream, DriverError};
+use cudarc::driver::{CudaContext, DriverError};
 
 use super::device::CudaBackend;
-use super::driver::{Copying, DeviceMemory, Direct, Event, Memory};
+use super::driver::{Copying, DeviceMemory, Direct, Event, Memory, Stream, wait_for};
 use super::kernel::{Kernels, fingerprint_bytes};
 use super::staging::Slots;
 use super::tensor::CudaTensor;
 use super::timing::{Marks, Timing};
+use crate::backend::completions::{Completions, DeviceProgress};
 use crate::backend::{
     Feed, Footprint, GpuSpan, GpuTimes, Lane, LaneSpec, MemoryUse, Rejected, SubmissionId, Submitted, Wait,
 };
 use crate::error::DeviceError;
-use crate::staging::{Cancelled, Fill, FillState, Loan};
+use crate::staging::{Cancelled, Fill, SlotPool};
 
 /// Slots, device buffers and kernels for one layout and one strategy.
 pub struct CudaLane {
     // Dropped in this order: what the device reads waits for the device itself.
-    pub(super) slots: Vec<Slot>,
+    pub(super) slots: SlotPool<Memory>,
+    pub(super) completions: Completions<SlotRead, Running>,
+    /// Slots that a lost device was reading.
+    pub(super) abandoned: Vec<SlotRead>,
     pub(super) direct: Option<Direct>,
     pub(super) buffers: Vec<Buffer>,
-    pub(super) in_flight: VecDeque<InFlight>,
     pub(super) kernels: Kernels,
-    pub(super) upload: Arc<CudaStream>,
-    pub(super) compute: Arc<CudaStream>,
+    pub(super) upload: Arc<Stream>,
+    pub(super) compute: Arc<Stream>,
     pub(super) memory_of_slots: Slots,
     /// Reached when the last upload has ended, for the compute stream.
     pub(super) uploaded: Event,
@@ -34,8 +36,6 @@ pub struct CudaLane {
     pub(super) next_buffer: usize,
     /// The offsets that a kernel gathers from, in pageable memory; used again.
     pub(super) offsets: Vec<u64>,
-    pub(super) finished: Vec<SubmissionId>,
-    pub(super) next_id: SubmissionId,
     pub(super) timing: Option<Timing>,
     pub(super) held: Footprint,
     pub(super) allocations: u64,
@@ -43,20 +43,17 @@ pub struct CudaLane {
     pub(super) backend: CudaBackend,
 }
 
-pub(super) struct Slot {
-    pub(super) state: Arc<FillState>,
-    /// `None` only while its copy is being queued or after it was lost.
-    pub(super) event: Option<Event>,
-    pub(super) stage: Stage,
+/// A slot that the device reads.
+pub(super) struct SlotRead {
+    pub(super) slot: usize,
+    pub(super) copying: Copying,
 }
 
-pub(super) enum Stage {
-    /// Without memory where it is made for each batch.
-    Free(Option<Memory>),
-    Filling(Loan<Memory>),
-    InFlight(Copying),
-    /// Its memory is on its way from one stage to the next.
-    Moving,
+/// The rest of a submission.
+pub(super) struct Running {
+    pub(super) done: Event,
+    /// Reached when `done` is.
+    pub(super) marks: Option<Marks>,
 }
 
 /// A device buffer between staging and kernel.
@@ -66,11 +63,49 @@ pub(super) struct Buffer {
     pub(super) read: Event,
 }
 
-pub(super) struct InFlight {
-    pub(super) id: SubmissionId,
-    pub(super) done: Event,
-    /// Reached when `done` is.
-    pub(super) marks: Option<Marks>,
+/// Where what the device has finished goes.
+struct Finished<'a> {
+    slots: &'a mut SlotPool<Memory>,
+    memory_of_slots: &'a Slots,
+    spare: &'a mut Vec<Event>,
+    timing: &'a mut Option<Timing>,
+}
+
+impl Finished<'_> {
+    /// Frees the slot of a copy, which is waited for.
+    fn free(&mut self, read: SlotRead) {
+        match read.copying.finish() {
+            Ok((memory, event)) => {
+                self.spare.push(event);
+                self.slots.free(read.slot, self.memory_of_slots.keep(memory));
+            }
+            // The device is lost, as the next call will say.
+            Err(_) => self.slots.give_up(read.slot),
+        }
+    }
+}
+
+impl DeviceProgress<SlotRead, Running> for Finished<'_> {
+    type Error = DriverError;
+
+    fn has_copied(&mut self, read: &SlotRead, _: &Running) -> Result<bool, DriverError> {
+        read.copying.is_done()
+    }
+
+    fn copied(&mut self, read: SlotRead, _: &mut Running) {
+        self.free(read);
+    }
+
+    fn has_finished(&mut self, _: SubmissionId, running: &Running) -> Result<bool, DriverError> {
+        running.done.is_reached()
+    }
+
+    fn finished(&mut self, id: SubmissionId, running: Running) {
+        self.spare.push(running.done);
+        if let (Some(timing), Some(marks)) = (&mut self.timing, running.marks) {
+            timing.ended(id, marks);
+        }
+    }
 }
 
 impl CudaLane {
@@ -82,15 +117,6 @@ impl CudaLane {
         self.backend.lost().error("submitting a batch", error)
     }
 
-    pub(super) fn check_samples(&self, samples: usize) -> Result<(), DeviceError> {
-        match self.spec.layout.batch_size() {
-            most if samples == 0 || samples > most => Err(DeviceError::Refused {
-                message: format!("{samples} samples do not make a batch of at most {most}"),
-            }),
-            _ => Ok(()),
-        }
-    }
-
     pub(super) fn spare_event(&mut self) -> Result<Event, DeviceError> {
         match self.spare.pop() {
             Some(event) => Ok(event),
@@ -98,60 +124,28 @@ impl CudaLane {
         }
     }
 
-    pub(super) fn slot_event(&mut self, slot: usize) -> Result<Event, DeviceError> {
-        match self.slots[slot].event.take() {
-            Some(event) => Ok(event),
-            None => Event::new(self.context()).map_err(|error| self.failed(error)),
-        }
+    /// Waits for a copy that belongs to no submission, and frees its slot.
+    pub(super) fn end_copy(&mut self, read: SlotRead) {
+        let Self { slots, memory_of_slots, spare, timing, .. } = self;
+        Finished { slots, memory_of_slots, spare, timing }.free(read);
     }
 
-    /// Waits for a copy and frees its slot.
-    pub(super) fn end_copy(&mut self, slot: usize, copying: Copying) {
-        if let Ok((memory, event)) = copying.finish() {
-            self.slots[slot].event = Some(event);
-            self.free(slot, memory);
-        }
-        // Otherwise the device is lost, and a slot that is neither free nor in flight is not handed out any more.
-    }
-
-    /// Notes what the device has finished: slots when they are copied, submissions when their kernels have run.
-    fn collect(&mut self) -> Result<(), DriverError> {
-        for slot in 0..self.slots.len() {
-            let Stage::InFlight(copying) = &self.slots[slot].stage else { continue };
-            if copying.is_done()?
-                && let Stage::InFlight(copying) = std::mem::replace(&mut self.slots[slot].stage, Stage::Moving)
-            {
-                self.end_copy(slot, copying);
-            }
-        }
-        while let Some(oldest) = self.in_flight.front()
-            && oldest.done.is_reached()?
-        {
-            let Some(InFlight { id, done, marks }) = self.in_flight.pop_front() else { break };
-            self.spare.push(done);
-            if let (Some(timing), Some(marks)) = (&mut self.timing, marks) {
-                timing.ended(id, marks);
-            }
-            self.finished.push(id);
-        }
-        Ok(())
+    /// Asks the device what it has finished.
+    fn look(&mut self) -> Result<(), DriverError> {
+        let Self { slots, memory_of_slots, spare, timing, .. } = self;
+        self.completions.advance(&mut Finished { slots, memory_of_slots, spare, timing })
     }
 
     fn wait(&mut self, wait: Wait) -> Result<(), DeviceError> {
         self.backend.lost().check()?;
-        let collected = self.collect().and_then(|()| {
-            let all = self.in_flight.len();
-            let count = match wait {
-                Wait::Poll => 0,
-                Wait::One => usize::from(self.finished.is_empty()),
-                Wait::AtMost(most) => all.saturating_sub(most),
-                Wait::All => all,
-            };
+        let ended = self.look().and_then(|()| {
             // The last first: the thread wakes up once.
-            self.in_flight.iter().take(count).rev().try_for_each(|submission| submission.done.wait())?;
-            if count > 0 { self.collect() } else { Ok(()) }
+            let mut awaited = self.completions.awaited(wait).rev();
+            let waited = awaited.try_fold(0, |waited, running| running.done.wait().map(|()| waited + 1))?;
+            drop(awaited);
+            if waited > 0 { self.look() } else { Ok(()) }
         });
-        collected.map_err(|error| self.backend.lost().error("waiting for the device", error))
+        ended.map_err(|error| self.backend.lost().error("waiting for the device", error))
     }
 }
 
@@ -179,27 +173,12 @@ impl Lane for CudaLane {
 
     fn begin(&mut self) -> Result<Option<Fill>, DeviceError> {
         self.backend.lost().check()?;
-        let free = self.slots.iter().position(|slot| matches!(slot.stage, Stage::Free(_)));
-        let Some(number) = free else { return Ok(None) };
-        let memory = match std::mem::replace(&mut self.slots[number].stage, Stage::Moving) {
-            Stage::Free(Some(memory)) => memory,
-            // Made for this batch; on failure the slot stays free.
-            other => {
-                self.slots[number].stage = other;
-                self.memory_of_slots.make()?
-            }
-        };
-        let slot = &mut self.slots[number];
-        let (loan, fill) = Loan::lend(number, memory, &slot.state);
-        slot.stage = Stage::Filling(loan);
-        Ok(Some(fill))
+        self.slots.begin(|_| self.memory_of_slots.make())
     }
 
     fn cancel(&mut self, cancelled: Cancelled) {
-        let number = cancelled.slot();
-        match std::mem::replace(&mut self.slots[number].stage, Stage::Moving) {
-            Stage::Filling(loan) => self.free(number, loan.cancelled(&cancelled)),
-            other => self.slots[number].stage = other,
+        if let Some(memory) = self.slots.cancel(&cancelled) {
+            self.slots.free(cancelled.slot(), self.memory_of_slots.keep(memory));
         }
     }
 
@@ -223,14 +202,14 @@ impl Lane for CudaLane {
         let result = self.wait(wait);
         if let Err(DeviceError::Lost { .. }) = result {
             // What was in flight has ended; its slots are not used again, and are freed once the device lets go of them.
-            self.finished.extend(self.in_flight.drain(..).map(|submission| submission.id));
+            self.completions.abandon(|read, _| self.abandoned.extend(read));
         }
-        finished.append(&mut self.finished);
+        self.completions.report(finished);
         result
     }
 
     fn in_flight(&self) -> usize {
-        self.in_flight.len() + self.finished.len()
+        self.completions.outstanding()
     }
 
     fn memory(&self) -> MemoryUse {
@@ -252,7 +231,7 @@ impl Drop for CudaLane {
     fn drop(&mut self) {
         for stream in [&self.upload, &self.compute] {
             // An error is sticky: then nothing runs on the device any more.
-            let _ = stream.synchronize();
+            let _ = wait_for(stream);
         }
     }
 }

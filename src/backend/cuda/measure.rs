@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use cudarc::driver::{CudaStream, DriverError};
 
 use super::device::CudaBackend;
-use super::driver::{self, DeviceMemory, Event, Memory, PinKind};
+use super::driver::{self, DeviceMemory, Event, Memory, PinKind, Stream, wait_for};
 use super::kernel::Kernels;
 use crate::backend::LaneSpec;
 use crate::error::{DeviceError, OpenError};
@@ -51,7 +51,7 @@ impl CudaBackend {
         let sets = (0..SETS).map(pair).collect::<Result<Vec<_>, DriverError>>()?;
         let kernels = Kernels::new(self.modules(), &LaneSpec { fingerprints: false, ..spec.clone() })?;
         let copy = self.modules().copy()?;
-        let stream = self.context().new_stream()?;
+        let stream = Stream::new(self.context())?;
         let normalize = self.rate(&stream, at_least, |turn| {
             let (from, to) = &sets[turn % SETS];
             kernels.launch(&stream, from, to, None, samples)?;
@@ -71,7 +71,7 @@ impl CudaBackend {
         let bytes = self.info().memory.map_or(CEILING_BYTES, |memory| CEILING_BYTES.min(memory as usize / 32));
         let measured = || {
             let sets = (0..SETS).map(|_| DeviceMemory::new(self.context(), bytes)).collect::<Result<Vec<_>, _>>()?;
-            let (copy, stream) = (self.modules().copy()?, self.context().new_stream()?);
+            let (copy, stream) = (self.modules().copy()?, Stream::new(self.context())?);
             self.rate(&stream, at_least, |turn| {
                 copy.launch(&stream, &sets[turn % SETS], &sets[(turn + 1) % SETS]).map(|bytes| 2 * bytes)
             })
@@ -98,7 +98,7 @@ impl CudaBackend {
     fn measure_copies_from(&self, from: Memory, bytes: usize, at_least: Duration) -> Result<f64, DeviceError> {
         let failed = |error| self.lost().allocation("a buffer to measure copies with", bytes as u64, error);
         let to = DeviceMemory::new(self.context(), bytes).map_err(failed)?;
-        let stream = self.context().new_stream().map_err(failed)?;
+        let stream = Stream::new(self.context()).map_err(failed)?;
         let copies = driver::Copies::new(&stream, from, to);
         self.rate(&stream, at_least, |_| copies.queue().map(|()| bytes as u64)).map_err(failed)
     }
@@ -113,7 +113,7 @@ impl CudaBackend {
         let ends = [Event::new(self.context())?, Event::new(self.context())?];
         // The first pays for what is done lazily.
         let each = queue(0)?;
-        stream.synchronize()?;
+        wait_for(stream)?;
         let wanted = BYTES_A_ROUND.div_ceil(usize::try_from(each).unwrap_or(1).max(1));
         let turns = wanted.clamp(COPIES_A_ROUND, MAX_A_ROUND);
         let (start, mut bytes, mut round) = (Instant::now(), 0, 0);
@@ -126,7 +126,7 @@ impl CudaBackend {
             ends[round % 2].record(stream)?;
             round += 1;
         }
-        stream.synchronize()?;
+        wait_for(stream)?;
         Ok(bytes as f64 / start.elapsed().as_secs_f64())
     }
 }

@@ -7,11 +7,18 @@
 //!
 //! A lane has two streams of its own, neither of which is the default stream: one copies, one runs kernels. Two device buffers
 //! stand between them, so that the kernel of one batch runs while the next one is copied. Everything else is ordered by
-//! events. Work of an application joins through [`CudaTensor::on_stream`].
+//! events. Work of an application joins through [`CudaTensor::on_stream`]: its stream waits for the batch it uses and for no other, and
+//! the next batch in the same tensor waits for its work. A loader takes tensors that are idle first, so that there is nothing to wait for
+//! and copies run beside the application's kernels.
+//!
+//! # Errors of others
+//!
+//! A context may be shared. What an application's own calls have done wrong stays in the context for the application to find; a device is
+//! lost when it says so itself, and not before.
 //!
 //! # Page-locked memory
 //!
-//! `pinned-ring` locks its slots once. `registered` locks the source's own memory in place ([`HostArena`] is memory to load a
+//! `pinned-ring` locks its slots once. `registered` locks the source's own memory in place ([`HostArena`](crate::HostArena) is memory to load a
 //! data set into) and has the device gather the samples: see [`Gather`].
 
 mod adapters;
@@ -28,8 +35,8 @@ mod staging;
 mod submit;
 mod tensor;
 mod timing;
+mod uses;
 
-pub use crate::source::HostArena;
 pub use adapters::adapters;
 pub use device::{CudaBackend, Gather};
 pub use lane::CudaLane;

@@ -1,30 +1,32 @@
 //! Making a lane: all of its memory, streams, events and kernels.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 
 use cudarc::driver::DriverError;
 
 use super::device::CudaBackend;
-use super::driver::{self, DeviceMemory, Direct, Event, Registration};
+use super::driver::{self, DeviceMemory, Direct, Event, Registration, Stream};
 use super::feed::{device_buffers, device_bytes};
 use super::health::is_sticky;
 use super::kernel::Kernels;
-use super::lane::{Buffer, CudaLane, Slot, Stage};
+use super::lane::{Buffer, CudaLane};
 use super::locks::LockBudget;
 use super::staging::Slots;
 use super::timing::Timing;
-use crate::backend::{Footprint, LaneSpec, StableHostMemory, Strategy};
+use crate::backend::completions::Completions;
+use crate::backend::{Footprint, LaneSpec, Strategy};
 use crate::error::DeviceError;
+use crate::memory::StableHostMemory;
+use crate::staging::SlotPool;
 
 impl CudaLane {
     pub(super) fn new(backend: &CudaBackend, spec: &LaneSpec, footprint: Footprint) -> Result<Self, DeviceError> {
         let (context, lost) = (backend.context(), backend.lost());
         let failed = |error| lost.error("making a lane", error);
-        let (upload, compute) = (context.new_stream().map_err(failed)?, context.new_stream().map_err(failed)?);
+        let (upload, compute) = (Stream::new(context).map_err(failed)?, Stream::new(context).map_err(failed)?);
         let count = if spec.strategy == Strategy::Registered { 0 } else { spec.slots };
         let mut memory_of_slots = Slots::new(context, lost, spec.strategy, spec.layout.slot_bytes(), count);
-        let slots = make_slots(backend, &mut memory_of_slots)?;
+        let slots = SlotPool::new(memory_of_slots.make_all()?);
         let direct = match (spec.strategy, &spec.memory) {
             (Strategy::Registered, Some(memory)) => {
                 let streams = vec![Arc::clone(&upload), Arc::clone(&compute)];
@@ -42,31 +44,23 @@ impl CudaLane {
             direct,
             allocations: buffers.len() as u64,
             buffers,
-            in_flight: VecDeque::with_capacity(in_flight),
+            completions: Completions::with_capacity(in_flight),
+            abandoned: Vec::with_capacity(count),
             kernels,
             timing: timing.transpose().map_err(failed)?,
             upload,
             compute,
             memory_of_slots,
             uploaded: Event::new(context).map_err(failed)?,
-            spare: Vec::with_capacity(in_flight),
+            // One for the copy and one for the end of each.
+            spare: Vec::with_capacity(2 * in_flight),
             next_buffer: 0,
             offsets: Vec::with_capacity(spec.layout.batch_size()),
-            finished: Vec::with_capacity(in_flight),
-            next_id: 0,
             held: Footprint { outputs: 0, ..footprint },
             spec: spec.clone(),
             backend: backend.clone(),
         })
     }
-}
-
-fn make_slots(backend: &CudaBackend, memory: &mut Slots) -> Result<Vec<Slot>, DeviceError> {
-    let slot = |memory| {
-        Ok(Slot { state: Arc::default(), event: Some(Event::new(backend.context())?), stage: Stage::Free(memory) })
-    };
-    let slots = memory.make_all()?.into_iter().map(slot).collect::<Result<_, DriverError>>();
-    slots.map_err(|error| backend.lost().error("making a slot", error))
 }
 
 fn make_buffers(backend: &CudaBackend, spec: &LaneSpec) -> Result<Vec<Buffer>, DeviceError> {

@@ -34,8 +34,13 @@ impl Slots {
     }
 
     /// Whether memory is made for each batch and freed after it.
-    pub(super) fn is_fresh(&self) -> bool {
+    fn is_fresh(&self) -> bool {
         self.strategy == Strategy::PinPerBatch
+    }
+
+    /// What a slot keeps of its memory when its batch has been copied: memory that was made for one batch ends here.
+    pub(super) fn keep(&self, memory: Memory) -> Option<Memory> {
+        (!self.is_fresh()).then_some(memory)
     }
 
     /// Bytes of all slots.

@@ -6,91 +6,84 @@ use cudarc::driver::{CudaStream, DriverError};
 
 use super::driver::{self, Event, Memory};
 use super::feed::reads_host;
-use super::lane::{CudaLane, InFlight, Stage};
+use super::lane::{CudaLane, Running, SlotRead};
 use super::tensor::CudaTensor;
 use super::timing::Timing;
-use crate::backend::SubmissionId;
+use crate::backend::{SubmissionId, check_filled, check_samples};
 use crate::error::DeviceError;
 use crate::preprocess::Preprocess;
 use crate::staging::Filled;
 
 impl CudaLane {
-    /// Takes the memory of a filled slot, if it holds all that is to be sent.
-    fn take(&mut self, filled: &Filled, samples: usize) -> Result<Memory, DeviceError> {
-        let slot = &mut self.slots[filled.slot()];
-        let memory = match std::mem::replace(&mut slot.stage, Stage::Moving) {
-            Stage::Filling(loan) => loan.filled(filled),
-            other => {
-                slot.stage = other;
-                return Err(DeviceError::Refused { message: format!("slot {} was not being filled", filled.slot()) });
-            }
-        };
-        let needed = self.spec.layout.payload(samples);
-        let checked = self.backend.lost().check().and_then(|()| self.check_samples(samples));
-        let checked = checked.and_then(|()| match filled.bytes() {
-            bytes if bytes < needed => Err(DeviceError::Refused {
-                message: format!("{bytes} bytes are filled and {samples} samples need {needed}"),
-            }),
-            _ => Ok(()),
-        });
-        match checked {
-            Ok(()) => Ok(memory),
-            Err(error) => {
-                self.free(filled.slot(), memory);
-                Err(error)
-            }
-        }
-    }
-
-    /// Makes a slot free again. Memory that was made for one batch ends here.
-    pub(super) fn free(&mut self, slot: usize, memory: Memory) {
-        let keep = !self.memory_of_slots.is_fresh();
-        self.slots[slot].stage = Stage::Free(keep.then_some(memory));
-    }
-
     pub(super) fn submit_staged(
         &mut self,
         filled: &Filled,
         samples: usize,
         output: &CudaTensor,
     ) -> Result<SubmissionId, DeviceError> {
-        let slot = filled.slot();
-        let memory = self.take(filled, samples)?;
-        let (target, event) = match self.target(output).and_then(|target| Ok((target, self.slot_event(slot)?))) {
-            Ok(ready) => ready,
+        let (slot, memory) = (filled.slot(), self.slots.send(filled)?);
+        let (target, event) = match self.prepare(filled, samples, output) {
+            Ok(prepared) => prepared,
             Err(error) => {
-                self.free(slot, memory);
+                self.slots.free(slot, self.memory_of_slots.keep(memory));
                 return Err(error);
             }
         };
+        let read = self.upload(slot, memory, event, target, samples, output)?;
+        let queued = read.copying.hold(&self.compute).map_err(|error| self.failed(error));
+        match queued.and_then(|()| self.run_kernels(target, samples, output)) {
+            Ok(done) => Ok(self.sent(Some(read), done)),
+            Err(error) => {
+                // The copy is on its way already. Whatever it brings is overwritten before anything reads it.
+                self.end_copy(read);
+                Err(error)
+            }
+        }
+    }
+
+    /// Checks a filled slot, and finds what its copy needs: where to, and the event that ends it.
+    fn prepare(
+        &mut self,
+        filled: &Filled,
+        samples: usize,
+        output: &CudaTensor,
+    ) -> Result<(Option<usize>, Event), DeviceError> {
+        self.backend.lost().check()?;
+        check_filled(&self.spec.layout, filled, samples)?;
+        let event = self.spare_event()?;
+        match self.target(output) {
+            Ok(target) => Ok((target, event)),
+            Err(error) => {
+                self.spare.push(event);
+                Err(error)
+            }
+        }
+    }
+
+    /// Queues the copy of a slot, which is free again where that fails.
+    fn upload(
+        &mut self,
+        slot: usize,
+        memory: Memory,
+        event: Event,
+        target: Option<usize>,
+        samples: usize,
+        output: &CudaTensor,
+    ) -> Result<SlotRead, DeviceError> {
         let to = target.map_or(output.memory(), |buffer| &self.buffers[buffer].memory);
         let bytes = self.spec.layout.copy_bytes(samples).min(to.bytes());
         if let Some(timing) = &mut self.timing {
             timing.copy_starts(&self.upload);
         }
-        let copying = match driver::upload(&self.upload, memory, event, to, bytes) {
-            Ok(copying) => copying,
-            Err(not_copied) => {
-                self.slots[slot].event = Some(not_copied.event);
-                self.free(slot, not_copied.memory);
-                return Err(self.failed(not_copied.error));
-            }
-        };
+        let copying = driver::upload(&self.upload, memory, event, to, bytes).map_err(|not_copied| {
+            self.spare.push(not_copied.event);
+            self.slots.free(slot, self.memory_of_slots.keep(not_copied.memory));
+            self.backend.lost().error("submitting a batch", not_copied.error)
+        })?;
         if let Some(timing) = &mut self.timing {
             timing.copy_ends(&self.upload);
         }
-        let queued = copying.hold(&self.compute).map_err(|error| self.failed(error));
-        match queued.and_then(|()| self.run_kernels(target, samples, output)) {
-            Ok(done) => {
-                self.slots[slot].stage = Stage::InFlight(copying);
-                Ok(self.sent(done))
-            }
-            Err(error) => {
-                // The copy is on its way already. Whatever it brings is overwritten before anything reads it.
-                self.end_copy(slot, copying);
-                Err(error)
-            }
-        }
+        Ok(SlotRead { slot, copying })
     }
 
     /// Chooses where a batch is copied to, a device buffer or the output itself, and makes the streams wait for it.
@@ -154,7 +147,7 @@ impl CudaLane {
         output: &CudaTensor,
     ) -> Result<SubmissionId, DeviceError> {
         self.backend.lost().check()?;
-        self.check_samples(samples)?;
+        check_samples(&self.spec.layout, samples)?;
         let sample_bytes = self.spec.layout.sample().byte_len();
         let refused = |message: String| Err(DeviceError::Refused { message });
         let Some(direct) = &self.direct else {
@@ -170,7 +163,7 @@ impl CudaLane {
         } else {
             self.gather_by_copies(offsets, output)?
         };
-        Ok(self.sent(done))
+        Ok(self.sent(None, done))
     }
 
     fn gather_by_copies(&mut self, offsets: &[u64], output: &CudaTensor) -> Result<Event, DeviceError> {
@@ -218,11 +211,10 @@ impl CudaLane {
         self.mark(queued, done, output, &stream)
     }
 
-    fn sent(&mut self, done: Event) -> SubmissionId {
-        let id = self.next_id;
-        self.next_id += 1;
+    fn sent(&mut self, read: Option<SlotRead>, done: Event) -> SubmissionId {
         let marks = self.timing.as_mut().and_then(Timing::queued);
-        self.in_flight.push_back(InFlight { id, done, marks });
+        let id = self.completions.next_id();
+        self.completions.push(id, read, Running { done, marks });
         id
     }
 }

@@ -7,6 +7,7 @@ use cudarc::driver::{CudaStream, DriverError};
 use super::device::CudaBackend;
 use super::driver::{self, DeviceMemory, Event};
 use super::kernel::fingerprint_bytes;
+use super::uses::Uses;
 use crate::backend::Tensor;
 use crate::error::DeviceError;
 use crate::preprocess::{Fingerprint, TensorDesc};
@@ -21,17 +22,9 @@ struct Inner {
     fingerprints: Option<DeviceMemory>,
     /// Reached when the batch that was submitted last has been written.
     ready: Event,
-    uses: Mutex<Uses>,
+    /// On streams of an application.
+    uses: Mutex<Uses<Event>>,
     backend: CudaBackend,
-}
-
-/// Streams of an application that use the tensor.
-#[derive(Debug, Default)]
-struct Uses {
-    open: usize,
-    /// What the next write waits for.
-    ended: Vec<Event>,
-    spare: Vec<Event>,
 }
 
 impl CudaTensor {
@@ -59,7 +52,7 @@ impl CudaTensor {
             return Err(DeviceError::Refused { message: "the stream is of another context".to_owned() });
         }
         self.0.ready.hold(stream).map_err(|error| lost.error("waiting for a tensor", error))?;
-        self.uses().open += 1;
+        self.uses().begin();
         Ok(OnStream { tensor: self, stream })
     }
 
@@ -88,21 +81,15 @@ impl CudaTensor {
         self.0.fingerprints.as_ref()
     }
 
-    /// Makes a stream that will write the tensor wait for all that uses it.
+    /// Makes a stream that will write the tensor wait for its last batch and for all that used it, and for nothing else.
     pub(super) fn hold_for_uses(&self, stream: &CudaStream) -> Result<(), DeviceError> {
         let lost = self.0.backend.lost();
         let mut uses = self.uses();
-        if uses.open > 0 {
+        if uses.is_open() {
             return Err(DeviceError::Refused { message: "the output is still used on a stream".to_owned() });
         }
-        let failed = |error| lost.error("waiting for the users of an output", error);
-        self.0.ready.hold(stream).map_err(failed)?;
-        while let Some(event) = uses.ended.pop() {
-            let held = event.hold(stream);
-            uses.spare.push(event);
-            held.map_err(failed)?;
-        }
-        Ok(())
+        let ordered = self.0.ready.hold(stream).and_then(|()| uses.order(|ended| ended.hold(stream)));
+        ordered.map_err(|error| lost.error("waiting for the users of an output", error))
     }
 
     /// Marks what was queued on the stream so far as what the tensor waits for.
@@ -110,7 +97,7 @@ impl CudaTensor {
         self.0.ready.record(stream)
     }
 
-    fn uses(&self) -> MutexGuard<'_, Uses> {
+    fn uses(&self) -> MutexGuard<'_, Uses<Event>> {
         self.0.uses.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
@@ -134,6 +121,18 @@ impl Tensor for CudaTensor {
         let lost = self.0.backend.lost();
         lost.check()?;
         self.0.ready.is_reached().map_err(|error| lost.error("looking for a tensor", error))
+    }
+
+    fn is_idle(&self) -> Result<bool, DeviceError> {
+        let lost = self.0.backend.lost();
+        lost.check()?;
+        let ended =
+            self.0.ready.is_reached().and_then(|written| Ok(written && self.uses().have_ended(Event::is_reached)?));
+        ended.map_err(|error| lost.error("looking for the users of a tensor", error))
+    }
+
+    fn is_held(&self) -> bool {
+        self.uses().is_open()
     }
 
     fn read(&self, desc: &TensorDesc) -> Result<Vec<u8>, DeviceError> {
@@ -165,16 +164,14 @@ impl OnStream<'_> {
 
 impl Drop for OnStream<'_> {
     fn drop(&mut self) {
-        let spare = self.tensor.uses().spare.pop();
+        let spare = self.tensor.uses().spare();
         let event = spare.map_or_else(|| Event::new(self.tensor.0.backend.context()), Ok);
         let marked = event.and_then(|event| event.record(self.stream).map(|()| event));
         let marked = marked.inspect_err(|error| {
             log::debug!("the end of a use cannot be marked, so it is waited for: {}", driver::words(*error));
             // An error here is sticky, and then nothing uses the tensor any more.
-            let _ = self.stream.synchronize();
+            let _ = driver::wait_for(self.stream);
         });
-        let mut uses = self.tensor.uses();
-        uses.open -= 1;
-        uses.ended.extend(marked);
+        self.tensor.uses().end(marked.ok());
     }
 }

@@ -4,9 +4,11 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use super::moments::Moments;
 use crate::error::DeviceError;
 
-/// What a [`HostBackend`](super::HostBackend) should do wrong. Submissions are counted from zero over all its lanes.
+/// What a [`HostBackend`](super::HostBackend) should do wrong. Submissions are counted from zero over all its lanes. Made with update
+/// syntax, `Faults { delay, ..Faults::default() }`, which later fields leave valid.
 #[derive(Clone, Debug, Default)]
 pub struct Faults {
     /// How long each submission takes before the device reads the slot, however many are on their way.
@@ -19,6 +21,8 @@ pub struct Faults {
     pub refuse_submission: Option<u64>,
     /// The device is lost at this submission.
     pub lose_at_submission: Option<u64>,
+    /// When copies and kernels end.
+    pub moments: Moments,
 }
 
 /// Faults and what has become of them.
@@ -43,6 +47,11 @@ impl FaultState {
         (self.faults.copy, self.faults.kernel)
     }
 
+    /// When copies and kernels end.
+    pub(super) fn moments(&self) -> &Moments {
+        &self.faults.moments
+    }
+
     pub(super) fn lose(&self, reason: &str) {
         let mut lost = self.lost.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         lost.get_or_insert_with(|| reason.to_owned());
@@ -57,17 +66,17 @@ impl FaultState {
         }
     }
 
-    /// Counts a submission, and fails if this is the one that should.
-    pub(super) fn submission(&self) -> Result<(), DeviceError> {
+    /// Counts a submission and returns its number, or fails if this is the one that should.
+    pub(super) fn submission(&self) -> Result<u64, DeviceError> {
         self.check()?;
         let number = self.submissions.fetch_add(1, Ordering::Relaxed);
         if self.faults.lose_at_submission == Some(number) {
             self.lose("told to be lost");
-            return self.check();
+            self.check()?;
         }
         if self.faults.refuse_submission == Some(number) {
             return Err(DeviceError::Refused { message: "told to refuse".into() });
         }
-        Ok(())
+        Ok(number)
     }
 }

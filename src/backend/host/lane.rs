@@ -1,18 +1,18 @@
 //! Slots of host memory, and a device that reads them.
 
 use std::sync::Arc;
-use std::time::Instant;
 
 use super::faults::FaultState;
 use super::kernel::Kernel;
-use super::queue::{Queue, Submission};
+use super::queue::{Queue, StagedSlot};
 use super::tensor::HostTensor;
 use crate::backend::{
     Feed, Footprint, GpuSpan, GpuTimes, Lane, LaneSpec, MemoryUse, Rejected, SubmissionId, Submitted, Wait,
+    check_filled,
 };
 use crate::error::DeviceError;
 use crate::layout::BatchLayout;
-use crate::staging::{Cancelled, Fill, FillState, Filled, HostMemory, Loan};
+use crate::staging::{Cancelled, Fill, Filled, HostMemory, SlotPool};
 
 /// Slots of host memory and the `memcpy` that empties them.
 pub struct HostLane {
@@ -21,63 +21,44 @@ pub struct HostLane {
     fingerprints: bool,
     faults: Arc<FaultState>,
     queue: Arc<Queue>,
-    slots: Vec<Slot>,
-    next_id: SubmissionId,
-    in_flight: usize,
+    slots: SlotPool<HostMemory>,
     memory: MemoryUse,
-}
-
-/// One slot: where its memory is.
-struct Slot {
-    state: Arc<FillState>,
-    memory: SlotState,
-}
-
-enum SlotState {
-    Free(HostMemory),
-    Filling(Loan<HostMemory>),
-    InFlight,
 }
 
 impl HostLane {
     pub(super) fn new(spec: &LaneSpec, faults: Arc<FaultState>) -> Result<Self, DeviceError> {
         let bytes = spec.layout.slot_bytes();
-        let slot = |_| Ok(Slot { state: Arc::default(), memory: SlotState::Free(HostMemory::new(bytes)?) });
-        let slots = (0..spec.slots).map(slot).collect::<Result<Vec<_>, DeviceError>>()?;
+        let slots = (0..spec.slots).map(|_| HostMemory::new(bytes).map(Some)).collect::<Result<Vec<_>, _>>()?;
         let staging = (bytes * slots.len()) as u64;
         let desc = spec.preprocess.tensor(&spec.layout, spec.layout.batch_size());
         let kernel = Kernel::new(&spec.preprocess, &spec.layout);
-        let queue = Queue::new(kernel, spec.layout, Arc::clone(&faults), slots.len());
+        let queue = Queue::new(kernel, spec.layout, Arc::clone(&faults), spec.slots + spec.outputs, spec.timing);
         Ok(Self {
             layout: spec.layout,
             output_bytes: desc.buffer_bytes().unwrap_or(usize::MAX),
             fingerprints: spec.fingerprints,
-            queue: Arc::new(if spec.timing { queue.timed(spec.slots + spec.outputs) } else { queue }),
+            queue: Arc::new(queue),
             faults,
             memory: MemoryUse { held: Footprint { staging, ..Footprint::default() }, allocations: slots.len() as u64 },
-            slots,
-            next_id: 0,
-            in_flight: 0,
+            slots: SlotPool::new(slots),
         })
     }
 
-    /// Takes the memory of a filled slot, if it holds all that is to be sent.
-    fn take(&mut self, filled: &Filled, samples: usize) -> Result<HostMemory, DeviceError> {
-        let slot = &mut self.slots[filled.slot()];
-        let memory = match std::mem::replace(&mut slot.memory, SlotState::InFlight) {
-            SlotState::Filling(loan) => loan.filled(filled),
-            other => {
-                slot.memory = other;
-                return Err(DeviceError::Refused { message: format!("slot {} was not being filled", filled.slot()) });
+    fn submit_staged(
+        &mut self,
+        filled: &Filled,
+        samples: usize,
+        output: &HostTensor,
+    ) -> Result<SubmissionId, DeviceError> {
+        let (number, memory) = (filled.slot(), self.slots.send(filled)?);
+        let checked = check_filled(&self.layout, filled, samples).and_then(|()| self.faults.submission());
+        match checked {
+            Ok(submission) => Ok(self.queue.push(submission, StagedSlot { number, memory, samples }, output.clone())),
+            Err(error) => {
+                self.slots.free(number, Some(memory));
+                Err(error)
             }
-        };
-        let needed = self.layout.payload(samples);
-        if samples == 0 || samples > self.layout.batch_size() || filled.bytes() < needed {
-            let message = format!("{} bytes are filled and {samples} samples need {needed}", filled.bytes());
-            self.slots[filled.slot()].memory = SlotState::Free(memory);
-            return Err(DeviceError::Refused { message });
         }
-        Ok(memory)
     }
 }
 
@@ -94,23 +75,13 @@ impl Lane for HostLane {
 
     fn begin(&mut self) -> Result<Option<Fill>, DeviceError> {
         self.faults.check()?;
-        let free = self.slots.iter().position(|slot| matches!(slot.memory, SlotState::Free(_)));
-        let Some(number) = free else { return Ok(None) };
-        let slot = &mut self.slots[number];
-        let SlotState::Free(memory) = std::mem::replace(&mut slot.memory, SlotState::InFlight) else {
-            return Ok(None);
-        };
-        let (loan, fill) = Loan::lend(number, memory, &slot.state);
-        slot.memory = SlotState::Filling(loan);
-        Ok(Some(fill))
+        self.slots.begin(|_| HostMemory::new(self.layout.slot_bytes()))
     }
 
     fn cancel(&mut self, cancelled: Cancelled) {
-        let slot = &mut self.slots[cancelled.slot()];
-        slot.memory = match std::mem::replace(&mut slot.memory, SlotState::InFlight) {
-            SlotState::Filling(loan) => SlotState::Free(loan.cancelled(&cancelled)),
-            other => other,
-        };
+        if let Some(memory) = self.slots.cancel(&cancelled) {
+            self.slots.free(cancelled.slot(), Some(memory));
+        }
     }
 
     fn submit(
@@ -119,40 +90,24 @@ impl Lane for HostLane {
         samples: usize,
         output: HostTensor,
     ) -> Result<Submitted<HostTensor>, Rejected<HostTensor>> {
-        let Feed::Staged(filled) = feed else {
-            let message = "host memory has no direct feeding".to_owned();
-            return Err(Rejected { error: DeviceError::Refused { message }, tensor: output });
+        let submitted = match feed {
+            Feed::Staged(filled) => self.submit_staged(&filled, samples, &output),
+            Feed::Direct(_) => Err(DeviceError::Refused { message: "host memory has no direct feeding".to_owned() }),
         };
-        let slot = filled.slot();
-        let memory = match self.take(&filled, samples) {
-            Ok(memory) => memory,
-            Err(error) => return Err(Rejected { error, tensor: output }),
-        };
-        if let Err(error) = self.faults.submission() {
-            self.slots[slot].memory = SlotState::Free(memory);
-            return Err(Rejected { error, tensor: output });
+        match submitted {
+            Ok(id) => Ok(Submitted { id, tensor: output }),
+            Err(error) => Err(Rejected { error, tensor: output }),
         }
-        let id = self.next_id;
-        self.next_id += 1;
-        self.in_flight += 1;
-        let due = Instant::now() + self.faults.delay();
-        self.queue.push(Submission { id, slot, memory, samples, tensor: output.clone(), start: due, due });
-        Ok(Submitted { id, tensor: output })
     }
 
     fn reap(&mut self, wait: Wait, finished: &mut Vec<SubmissionId>) -> Result<(), DeviceError> {
         let result = self.queue.run(wait);
-        let before = finished.len();
-        self.queue.finished(|id, slot, memory| {
-            self.slots[slot].memory = SlotState::Free(memory);
-            finished.push(id);
-        });
-        self.in_flight -= finished.len() - before;
+        self.queue.report(finished, |slot, memory| self.slots.free(slot, Some(memory)));
         result
     }
 
     fn in_flight(&self) -> usize {
-        self.in_flight
+        self.queue.outstanding()
     }
 
     fn memory(&self) -> MemoryUse {
@@ -173,6 +128,6 @@ impl Drop for HostLane {
         // Tensors may outlive the lane. An error means that nothing is in flight any more.
         let _ = self.queue.run(Wait::All);
         // The slots' memory goes with the lane.
-        self.queue.finished(|_, _, _| ());
+        self.queue.report(&mut Vec::new(), |_, _| ());
     }
 }

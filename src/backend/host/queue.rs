@@ -1,13 +1,15 @@
 //! What the device has yet to do. Whoever waits for it does the work: there is no device thread.
 
-use std::collections::VecDeque;
+use std::convert::Infallible;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use super::faults::FaultState;
 use super::kernel::Kernel;
+use super::moments::Ends;
 use super::tensor::HostTensor;
-use crate::backend::times::SpanLog;
+use super::timing::Timing;
+use crate::backend::completions::{Completions, DeviceProgress};
 use crate::backend::{GpuSpan, GpuTimes, SubmissionId, Wait};
 use crate::error::DeviceError;
 use crate::layout::BatchLayout;
@@ -15,151 +17,164 @@ use crate::staging::HostMemory;
 
 /// The longest that a wait does not look.
 const POLL_INTERVAL: Duration = Duration::from_millis(1);
+/// How often it looks at what is overdue, which something other than the clock ends.
+const OVERDUE_INTERVAL: Duration = Duration::from_micros(50);
 
-/// A slot that the device has yet to read. It starts at `start`, and has not read it before `due`.
+/// A filled slot that the device has yet to read.
 #[derive(Debug)]
-pub(super) struct Submission {
-    pub(super) id: SubmissionId,
-    pub(super) slot: usize,
+pub(super) struct StagedSlot {
+    pub(super) number: usize,
     pub(super) memory: HostMemory,
     pub(super) samples: usize,
-    pub(super) tensor: HostTensor,
-    pub(super) start: Instant,
-    pub(super) due: Instant,
+}
+
+/// What a submission does with it.
+#[derive(Debug)]
+struct Work {
+    tensor: HostTensor,
+    start: Instant,
+    ends: Ends,
+    /// What the CPU needed for the batch.
+    took: Duration,
 }
 
 pub(super) struct Queue {
     kernel: Kernel,
     layout: BatchLayout,
     faults: Arc<FaultState>,
-    /// The zero of the device's clock.
-    zero: Instant,
     state: Mutex<State>,
 }
 
 struct State {
-    waiting: VecDeque<Submission>,
-    finished: Vec<(SubmissionId, usize, HostMemory)>,
+    completions: Completions<StagedSlot, Work>,
+    /// Slots on their way back to the lane, which takes them together with the submissions that they belong to.
+    freed: Vec<(usize, HostMemory)>,
     /// When the device is done with everything that waits, as far as it is slowed down.
     busy_until: Instant,
-    /// When it last ended something.
-    idle_since: Instant,
-    times: Option<SpanLog>,
+    timing: Option<Timing>,
 }
 
 impl Queue {
-    pub(super) fn new(kernel: Kernel, layout: BatchLayout, faults: Arc<FaultState>, slots: usize) -> Self {
-        let zero = Instant::now();
+    /// A device for `submissions` submissions at once, which measures them where `timed`.
+    pub(super) fn new(
+        kernel: Kernel,
+        layout: BatchLayout,
+        faults: Arc<FaultState>,
+        submissions: usize,
+        timed: bool,
+    ) -> Self {
         let state = State {
-            waiting: VecDeque::with_capacity(slots),
-            finished: Vec::with_capacity(slots),
-            busy_until: zero,
-            idle_since: zero,
-            times: None,
+            completions: Completions::with_capacity(submissions),
+            freed: Vec::with_capacity(submissions),
+            busy_until: Instant::now(),
+            timing: timed.then(|| Timing::new(submissions)),
         };
-        Self { kernel, layout, faults, zero, state: Mutex::new(state) }
+        Self { kernel, layout, faults, state: Mutex::new(state) }
     }
 
-    /// The same, which measures; so many batches' times are kept.
-    pub(super) fn timed(self, batches: usize) -> Self {
-        self.lock().times = Some(SpanLog::new(batches));
-        self
-    }
-
-    /// Queues a submission, behind what slows the device down.
-    pub(super) fn push(&self, mut submission: Submission) {
-        submission.tensor.expect();
+    /// Queues a submission, behind what slows the device down. `number` is the device's own count of them.
+    pub(super) fn push(&self, number: u64, slot: StagedSlot, tensor: HostTensor) -> SubmissionId {
+        tensor.expect();
         let (copy, kernel) = self.faults.slowness();
         let mut state = self.lock();
-        submission.start = submission.due.max(state.busy_until);
-        submission.due = submission.start + copy + kernel;
-        state.busy_until = submission.due;
-        state.waiting.push_back(submission);
+        let start = state.busy_until.max(Instant::now() + self.faults.delay());
+        let ends = Ends::new(number, start + copy, start + copy + kernel);
+        state.busy_until = ends.due;
+        let id = state.completions.next_id();
+        state.completions.push(id, Some(slot), Work { tensor, start, ends, took: Duration::ZERO });
+        id
+    }
+
+    /// Submissions that have not been reported.
+    pub(super) fn outstanding(&self) -> usize {
+        self.lock().completions.outstanding()
     }
 
     /// How long copies and kernels took, if the lane was opened for it.
     pub(super) fn times(&self) -> Option<GpuTimes> {
-        self.lock().times.as_ref().and_then(SpanLog::sum)
+        self.lock().timing.as_ref().and_then(Timing::times)
     }
 
     /// When they ran.
     pub(super) fn spans(&self, spans: &mut Vec<GpuSpan>) {
-        if let Some(times) = &mut self.lock().times {
-            times.take(spans);
+        if let Some(timing) = &mut self.lock().timing {
+            timing.spans(spans);
         }
     }
 
-    /// Does what is due, waiting for the first submissions as told.
+    /// Does what is due, until the wait is over.
     ///
     /// # Errors
     /// [`DeviceError::Lost`]; then nothing is waiting any more.
     pub(super) fn run(&self, wait: Wait) -> Result<(), DeviceError> {
         loop {
-            let mut state = self.lock();
+            let mut guard = self.lock();
+            let State { completions, freed, timing, .. } = &mut *guard;
             if let Err(error) = self.faults.check() {
-                while let Some(submission) = state.waiting.pop_front() {
-                    submission.tensor.fail(error.clone());
-                    state.finished.push((submission.id, submission.slot, submission.memory));
-                }
+                completions.abandon(|slot, work| {
+                    work.tensor.fail(error.clone());
+                    freed.extend(slot.map(|slot| (slot.number, slot.memory)));
+                });
                 return Err(error);
             }
             let now = Instant::now();
-            while state.waiting.front().is_some_and(|first| first.due <= now)
-                && let Some(submission) = state.waiting.pop_front()
-            {
-                self.execute(&mut state, submission);
-            }
-            let Some(due) = state.waiting.front().map(|first| first.due) else { return Ok(()) };
-            let enough = match wait {
-                Wait::Poll => true,
-                Wait::One => !state.finished.is_empty(),
-                Wait::AtMost(count) => state.waiting.len() <= count,
-                Wait::All => false,
-            };
-            if enough {
-                return Ok(());
-            }
+            let Ok(()) = completions.advance(&mut Device { queue: self, now, freed, timing });
+            let Some(due) = completions.awaited(wait).next().map(|work| work.ends.due) else { return Ok(()) };
             // Others look and submit meanwhile, and the device may be lost.
-            drop(state);
-            std::thread::sleep(due.saturating_duration_since(now).min(POLL_INTERVAL));
+            drop(guard);
+            std::thread::sleep(if due > now { (due - now).min(POLL_INTERVAL) } else { OVERDUE_INTERVAL });
         }
     }
 
-    /// Hands over what has finished since the last call.
-    pub(super) fn finished(&self, mut each: impl FnMut(SubmissionId, usize, HostMemory)) {
-        self.lock().finished.drain(..).for_each(|(id, slot, memory)| each(id, slot, memory));
-    }
-
-    /// The device reads one slot.
-    fn execute(&self, state: &mut State, submission: Submission) {
-        let Submission { id, slot, memory, samples, tensor, start, .. } = submission;
-        let payload = &memory[..self.layout.payload(samples)];
-        let begun = state.times.is_some().then(Instant::now);
-        tensor.write(&self.kernel, payload, self.layout.sample().byte_len());
-        if let Some(begun) = begun {
-            self.note(state, id, start, begun);
-        }
-        state.finished.push((id, slot, memory));
-    }
-
-    /// Notes when a submission was copied and computed, which has just ended: what slows the device down, and the CPU's own work, which
-    /// is a copy where nothing is computed. Executed late, in a row with others, it has taken less: there was no more time.
-    fn note(&self, state: &mut State, id: SubmissionId, start: Instant, begun: Instant) {
-        let (end, work) = (Instant::now(), begun.elapsed());
-        let (copy, kernel) = self.faults.slowness();
-        let (copy, kernel) = if self.kernel.computes() { (copy, kernel + work) } else { (copy + work, kernel) };
-        let there_was = end.saturating_duration_since(start.max(state.idle_since)).as_secs_f64();
-        let scale = (there_was / (copy + kernel).as_secs_f64().max(f64::MIN_POSITIVE)).min(1.0);
-        let end_s = (end - self.zero).as_secs_f64();
-        let middle = end_s - kernel.as_secs_f64() * scale;
-        state.idle_since = end;
-        if let Some(times) = &mut state.times {
-            times.add(GpuSpan { id, copy: middle - copy.as_secs_f64() * scale..middle, kernel: middle..end_s });
-        }
+    /// Hands over the slots that were read and the submissions that have finished since the last call.
+    pub(super) fn report(&self, finished: &mut Vec<SubmissionId>, mut free: impl FnMut(usize, HostMemory)) {
+        let mut state = self.lock();
+        state.freed.drain(..).for_each(|(slot, memory)| free(slot, memory));
+        state.completions.report(finished);
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+}
+
+/// The device at one look.
+struct Device<'a> {
+    queue: &'a Queue,
+    now: Instant,
+    freed: &'a mut Vec<(usize, HostMemory)>,
+    timing: &'a mut Option<Timing>,
+}
+
+impl DeviceProgress<StagedSlot, Work> for Device<'_> {
+    type Error = Infallible;
+
+    fn has_copied(&mut self, _: &StagedSlot, work: &Work) -> Result<bool, Infallible> {
+        Ok(self.queue.faults.moments().copy_has_ended(&work.ends, self.now))
+    }
+
+    /// Reads the slot. The tensor counts as written only when the submission has finished.
+    fn copied(&mut self, slot: StagedSlot, work: &mut Work) {
+        let start = self.timing.is_some().then(Instant::now);
+        let layout = &self.queue.layout;
+        let payload = &slot.memory[..layout.payload(slot.samples)];
+        work.tensor.write(&self.queue.kernel, payload, layout.sample().byte_len());
+        work.took = start.map_or(Duration::ZERO, |start| start.elapsed());
+        self.freed.push((slot.number, slot.memory));
+    }
+
+    fn has_finished(&mut self, _: SubmissionId, work: &Work) -> Result<bool, Infallible> {
+        Ok(self.queue.faults.moments().kernel_has_ended(&work.ends, self.now))
+    }
+
+    fn finished(&mut self, id: SubmissionId, work: Work) {
+        work.tensor.finish();
+        let Some(timing) = self.timing else { return };
+        // The CPU's own work is a copy where nothing is computed.
+        let (copy, kernel) = self.queue.faults.slowness();
+        let took = work.took;
+        let (copy, kernel) = if self.queue.kernel.computes() { (copy, kernel + took) } else { (copy + took, kernel) };
+        timing.ended(id, work.start, copy, kernel);
     }
 }
 

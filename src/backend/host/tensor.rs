@@ -66,7 +66,7 @@ impl HostTensor {
         state.error = None;
     }
 
-    /// Computes the tensor from whole samples.
+    /// Computes the tensor from whole samples. It counts as written once it is [finished](Self::finish).
     pub(super) fn write(&self, kernel: &Kernel, samples: &[u8], sample_bytes: usize) {
         let mut state = self.lock();
         kernel.run(samples, &mut state.memory);
@@ -74,6 +74,11 @@ impl HostTensor {
             fingerprints.clear();
             fingerprints.extend(samples.chunks_exact(sample_bytes).map(fingerprint));
         }
+    }
+
+    /// Marks one submission as finished.
+    pub(super) fn finish(&self) {
+        let mut state = self.lock();
         state.pending -= 1;
         state.error = None;
     }
@@ -144,7 +149,8 @@ mod tests {
     fn a_tensor_that_memory_does_not_hold_is_an_error() {
         let layout = BatchLayout::new(SampleLayout::bytes(&[8]).expect("valid"), 1).expect("valid");
         let kernel = Kernel::new(&Preprocess::Raw, &layout);
-        let queue = Arc::new(Queue::new(kernel, layout, Arc::new(FaultState::new(Faults::default())), 1));
+        let faults = Arc::new(FaultState::new(Faults::default()));
+        let queue = Arc::new(Queue::new(kernel, layout, faults, 1, false));
         for bytes in [1 << 50, usize::MAX] {
             let refused = HostTensor::new(bytes, false, Arc::clone(&queue)).expect_err("no machine has that");
             assert_eq!(refused, DeviceError::OutOfMemory { what: "an output tensor".into(), bytes: bytes as u64 });

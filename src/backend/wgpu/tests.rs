@@ -7,9 +7,10 @@ use std::sync::{Arc, mpsc};
 
 use super::health::LostFlag;
 use super::{WgpuBackend, adapters, adapters_of, requirements};
-use crate::backend::{AdapterInfo, Api, Backend, Feed, Lane, LaneSpec, StableHostMemory, Strategy, Wait};
+use crate::backend::{AdapterInfo, Api, Backend, Feed, Lane, LaneSpec, Strategy, Wait};
 use crate::error::{DeviceError, OpenError};
 use crate::layout::{BatchLayout, SampleLayout};
+use crate::memory::StableHostMemory;
 use crate::preprocess::Preprocess;
 use crate::staging::Finish;
 
@@ -189,7 +190,7 @@ fn the_first_reason_of_a_loss_stays() {
 }
 
 /// Memory of a source that tells when it is let go.
-struct Watched(crate::source::HostArena, Arc<AtomicBool>);
+struct Watched(crate::HostArena, Arc<AtomicBool>);
 
 impl Drop for Watched {
     fn drop(&mut self) {
@@ -214,7 +215,7 @@ fn imported_memory_is_let_go_with_a_destroyed_device() {
     for own in opened().into_iter().filter(|own| can(own, Strategy::Imported).is_none()) {
         let gone = Arc::new(AtomicBool::new(false));
         let (sample, batch) = (SampleLayout::bytes(&[1 << 20]).expect("a valid layout"), 8);
-        let arena = crate::source::HostArena::new(batch << 20, |bytes| bytes.fill(7)).expect("a little memory");
+        let arena = crate::HostArena::new(batch << 20, |bytes| bytes.fill(7)).expect("a little memory");
         let spec = LaneSpec {
             layout: BatchLayout::new(sample, batch).expect("a valid batch"),
             preprocess: Preprocess::Raw,

@@ -12,12 +12,11 @@ use std::sync::{Arc, OnceLock};
 pub use self::error::NpyError;
 use self::header::{Element, Header};
 pub use self::write::{NpyType, write_npy};
-use super::mapped::MappedFile;
 use super::stamp::Stamp;
 use super::{OutOfRange, Source, label_at, one_label_each};
-use crate::backend::StableHostMemory;
 use crate::error::{LayoutError, SourceError};
 use crate::layout::SampleLayout;
+use crate::memory::{MappedFile, StableHostMemory};
 use crate::staging::SampleWriter;
 
 /// The samples of a `.npy` file (versions 1 to 3, C order): one sample for each index of the first dimension.

@@ -4,6 +4,7 @@ use std::ffi::{c_int, c_uint};
 
 use cudarc::driver::{CudaStream, DriverError, sys};
 
+use super::context::bind;
 use super::{DeviceMemory, Registration};
 
 /// `CUmemcpyAttributes` of CUDA 12.8.
@@ -108,7 +109,7 @@ impl BatchCopy {
         }
         let mut attributes = Attributes { order: 1, hints: [(0, 0); 2], flags: 0 };
         let (mut first, mut failed) = (0, 0);
-        stream.context().bind_to_thread()?;
+        bind(stream.context())?;
         // SAFETY: the lists are of equal length, and every range was checked to lie inside its memory. The registration and
         // the device memory outlive the copies: whoever owns them waits for the stream. The call keeps none of the lists.
         let queued = unsafe {

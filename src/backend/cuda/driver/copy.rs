@@ -2,6 +2,7 @@
 
 use cudarc::driver::{CudaStream, DriverError, result, sys};
 
+use super::context::{bind, wait_for};
 use super::{DeviceMemory, Event, Memory};
 
 /// A slot's memory while the device reads it: it comes back when the event is reached. Dropped before that, it waits.
@@ -74,13 +75,13 @@ fn queue(
     if bytes > len || bytes > to.bytes() {
         return Err(DriverError(sys::CUresult::CUDA_ERROR_INVALID_VALUE));
     }
-    stream.context().bind_to_thread()?;
+    bind(stream.context())?;
     // SAFETY: both ranges are valid for `bytes` bytes (checked above). The caller owns `memory` until the event recorded below
     // has been reached, or, where that fails, until the stream is idle.
     unsafe { sys::cuMemcpyHtoDAsync_v2(to.address, from.cast(), bytes, stream.cu_stream()) }.result()?;
     event.record(stream).inspect_err(|_| {
         // Nothing tells when the copy ends, so wait here; an error means that nothing runs any more.
-        let _ = stream.synchronize();
+        let _ = wait_for(stream);
     })
 }
 
@@ -95,7 +96,7 @@ pub(in super::super) fn upload_words(
     if std::mem::size_of_val(words) > to.bytes() {
         return Err(DriverError(sys::CUresult::CUDA_ERROR_INVALID_VALUE));
     }
-    stream.context().bind_to_thread()?;
+    bind(stream.context())?;
     // SAFETY: both ranges are valid for the words' bytes (checked above). From pageable memory the driver copies to its own
     // staging memory before the call returns, so the words need not live longer.
     unsafe { result::memcpy_htod_async(to.address, words, stream.cu_stream()) }
@@ -110,12 +111,12 @@ pub(in super::super) fn download(
     if bytes > from.bytes() {
         return Err(DriverError(sys::CUresult::CUDA_ERROR_INVALID_VALUE));
     }
-    from.context().bind_to_thread()?;
+    bind(from.context())?;
     let mut to = vec![0; bytes];
     // SAFETY: both ranges are valid for `bytes` bytes. The vector outlives the copy, since the stream is waited for below; an
     // error there is sticky, and then nothing is written any more.
     unsafe { result::memcpy_dtoh_async(&mut to, from.address, stream.cu_stream()) }?;
-    stream.synchronize()?;
+    wait_for(stream)?;
     Ok(to)
 }
 
@@ -135,7 +136,7 @@ impl<'a> Copies<'a> {
     pub(in super::super) fn queue(&self) -> Result<(), DriverError> {
         let (from, len) = self.from.bytes();
         let bytes = len.min(self.to.bytes());
-        self.stream.context().bind_to_thread()?;
+        bind(self.stream.context())?;
         // SAFETY: both ranges are valid for `bytes` bytes and owned until the stream is idle: see `drop`.
         unsafe { sys::cuMemcpyHtoDAsync_v2(self.to.address, from.cast(), bytes, self.stream.cu_stream()) }.result()
     }
@@ -144,6 +145,6 @@ impl<'a> Copies<'a> {
 impl Drop for Copies<'_> {
     fn drop(&mut self) {
         // An error is sticky: then nothing runs on the device any more.
-        let _ = self.stream.synchronize();
+        let _ = wait_for(self.stream);
     }
 }

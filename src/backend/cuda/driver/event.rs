@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use cudarc::driver::{CudaContext, CudaStream, DriverError, result, sys};
 
+use super::context::bind;
+
 /// A point in a stream: other streams wait for it on the device, the CPU asks for it or sleeps until it is reached. Recorded
 /// anew for each use. Before the first it counts as reached.
 #[derive(Debug)]
@@ -31,7 +33,7 @@ impl Event {
     }
 
     fn with_flags(context: &Arc<CudaContext>, flags: u32) -> Result<Self, DriverError> {
-        context.bind_to_thread()?;
+        bind(context)?;
         let mut raw = std::ptr::null_mut();
         // SAFETY: the driver writes one handle to `raw`; a context is current.
         unsafe { sys::cuEventCreate(&raw mut raw, flags) }.result()?;
@@ -40,14 +42,14 @@ impl Event {
 
     /// The event is reached when all that was queued on the stream so far has ended.
     pub(in super::super) fn record(&self, stream: &CudaStream) -> Result<(), DriverError> {
-        self.context.bind_to_thread()?;
+        bind(&self.context)?;
         // SAFETY: both handles live as long as their owners, which are borrowed; another context's stream is an error.
         unsafe { result::event::record(self.raw, stream.cu_stream()) }
     }
 
     /// Makes what is queued on the stream from now on wait for the event as it was recorded last.
     pub(in super::super) fn hold(&self, stream: &CudaStream) -> Result<(), DriverError> {
-        self.context.bind_to_thread()?;
+        bind(&self.context)?;
         let flags = sys::CUevent_wait_flags::CU_EVENT_WAIT_DEFAULT;
         // SAFETY: both handles live as long as their owners, which are borrowed.
         unsafe { result::stream::wait_event(stream.cu_stream(), self.raw, flags) }
@@ -55,7 +57,7 @@ impl Event {
 
     /// Whether it has been reached.
     pub(in super::super) fn is_reached(&self) -> Result<bool, DriverError> {
-        self.context.bind_to_thread()?;
+        bind(&self.context)?;
         // SAFETY: the handle lives as long as `self`.
         match unsafe { result::event::query(self.raw) } {
             Ok(()) => Ok(true),
@@ -67,7 +69,7 @@ impl Event {
     /// Seconds from another event to this one, to half a microsecond. Both are [`timed`](Self::timed), recorded and reached;
     /// otherwise it is an error.
     pub(in super::super) fn seconds_since(&self, start: &Self) -> Result<f64, DriverError> {
-        self.context.bind_to_thread()?;
+        bind(&self.context)?;
         // SAFETY: both handles live as long as their owners, which are borrowed; the driver checks what they are.
         let milliseconds = unsafe { result::event::elapsed(start.raw, self.raw) }?;
         Ok(f64::from(milliseconds) / 1e3)
@@ -75,7 +77,7 @@ impl Event {
 
     /// Sleeps until it is reached.
     pub(in super::super) fn wait(&self) -> Result<(), DriverError> {
-        self.context.bind_to_thread()?;
+        bind(&self.context)?;
         // SAFETY: the handle lives as long as `self`.
         unsafe { result::event::synchronize(self.raw) }
     }
@@ -83,10 +85,10 @@ impl Event {
 
 impl Drop for Event {
     fn drop(&mut self) {
-        self.context.record_err(self.context.bind_to_thread());
+        let bound = bind(&self.context);
         // SAFETY: destroyed once, here. The driver keeps what is still pending on it.
         let destroyed = unsafe { result::event::destroy(self.raw) };
-        if let Err(error) = destroyed {
+        if let Err(error) = bound.and(destroyed) {
             log::debug!("an event could not be destroyed: {}", super::words(error));
         }
     }

@@ -5,6 +5,8 @@ use std::sync::Arc;
 
 use cudarc::driver::{CudaContext, CudaStream, DriverError, result, sys};
 
+use super::context::{bind, wait_for_all};
+
 /// Threads in a block, as the kernels have it.
 pub(super) const GROUP: u32 = 256;
 
@@ -24,7 +26,7 @@ impl Module {
     /// Loads PTX; the driver translates it for the device.
     pub(in super::super) fn load(context: &Arc<CudaContext>, ptx: &str) -> Result<Arc<Self>, DriverError> {
         let text = CString::new(ptx).map_err(|_| DriverError(sys::CUresult::CUDA_ERROR_INVALID_PTX))?;
-        context.bind_to_thread()?;
+        bind(context)?;
         // SAFETY: the text ends with a zero, which is all that the driver asks of it.
         let raw = unsafe { result::module::load_data(text.as_ptr().cast()) }?;
         Ok(Arc::new(Self { raw, context: Arc::clone(context) }))
@@ -34,7 +36,7 @@ impl Module {
 impl Drop for Module {
     fn drop(&mut self) {
         // A kernel that still runs would lose its code.
-        let idle = self.context.synchronize();
+        let idle = wait_for_all(&self.context);
         // SAFETY: loaded once, unloaded once, and nothing runs any more.
         let unloaded = unsafe { result::module::unload(self.raw) };
         if let Err(error) = idle.and(unloaded) {
@@ -58,7 +60,7 @@ unsafe impl Sync for Function {}
 impl Function {
     pub(super) fn new(module: &Arc<Module>, name: &str) -> Result<Self, DriverError> {
         let name = CString::new(name).map_err(|_| DriverError(sys::CUresult::CUDA_ERROR_NOT_FOUND))?;
-        module.context.bind_to_thread()?;
+        bind(&module.context)?;
         // SAFETY: the module is loaded as long as `module` lives.
         let raw = unsafe { result::module::get_function(module.raw, name) }?;
         Ok(Self { raw, module: Arc::clone(module) })
@@ -74,7 +76,7 @@ impl Function {
     ) -> Result<(), DriverError> {
         let blocks = u32::try_from(blocks).ok().filter(|&blocks| blocks <= i32::MAX as u32);
         let blocks = blocks.ok_or(DriverError(sys::CUresult::CUDA_ERROR_INVALID_VALUE))?;
-        self.module.context.bind_to_thread()?;
+        bind(&self.module.context)?;
         // SAFETY: the caller's promise; the driver has copied the parameters when this returns.
         unsafe { result::launch_kernel(self.raw, (blocks, 1, 1), (GROUP, 1, 1), 0, stream.cu_stream(), args) }
     }

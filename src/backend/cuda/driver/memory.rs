@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use cudarc::driver::{CudaContext, DriverError, result, sys};
 
+use super::context::{bind, wait_for_all};
 use crate::staging::{HostMemory, SlotMemory};
 
 /// Device memory of an exact size.
@@ -18,7 +19,7 @@ pub(in super::super) struct DeviceMemory {
 
 impl DeviceMemory {
     pub(in super::super) fn new(context: &Arc<CudaContext>, bytes: usize) -> Result<Self, DriverError> {
-        context.bind_to_thread()?;
+        bind(context)?;
         // SAFETY: allocates; what the memory holds is undefined, and nothing on the CPU reads it as anything but bytes.
         let address = unsafe { result::malloc_sync(bytes.max(1)) }?;
         Ok(Self { address, bytes, context: Arc::clone(context) })
@@ -42,7 +43,7 @@ impl DeviceMemory {
 impl Drop for DeviceMemory {
     fn drop(&mut self) {
         // Kernels and copies on any stream, the user's included, may still use it. After a sticky error nothing runs any more.
-        let idle = self.context.synchronize();
+        let idle = wait_for_all(&self.context);
         // SAFETY: allocated in `new`, freed once, and the context has nothing left to do.
         let freed = unsafe { result::free_sync(self.address) };
         if let Err(error) = idle.and(freed) {
@@ -76,7 +77,7 @@ impl Pinned {
         const PORTABLE: u32 = 1;
         const WRITE_COMBINED: u32 = 4;
         let flags = PORTABLE | if kind == PinKind::WriteCombined { WRITE_COMBINED } else { 0 };
-        context.bind_to_thread()?;
+        bind(context)?;
         // SAFETY: allocates; the memory is only written through raw pointers, never read by the CPU.
         let base = unsafe { result::malloc_host(bytes.max(1), flags) }?;
         let base = NonNull::new(base.cast()).ok_or(DriverError(sys::CUresult::CUDA_ERROR_OUT_OF_MEMORY))?;
@@ -86,10 +87,10 @@ impl Pinned {
 
 impl Drop for Pinned {
     fn drop(&mut self) {
-        self.context.record_err(self.context.bind_to_thread());
+        let bound = bind(&self.context);
         // SAFETY: allocated in `new` and freed once. Whoever lets the device read it owns it until that has ended.
         let freed = unsafe { result::free_host(self.base.as_ptr().cast::<c_void>()) };
-        if let Err(error) = freed {
+        if let Err(error) = bound.and(freed) {
             log::debug!("page-locked memory could not be freed: {}", super::words(error));
         }
     }

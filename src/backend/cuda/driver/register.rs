@@ -7,8 +7,9 @@ use std::sync::{Arc, LazyLock, Mutex, MutexGuard};
 use cudarc::driver::{CudaContext, CudaStream, DriverError, result, sys};
 
 use super::batch::Lists;
+use super::context::{Stream, bind, wait_for};
 use super::{BatchCopy, DeviceMemory};
-use crate::backend::StableHostMemory;
+use crate::memory::StableHostMemory;
 
 /// What is locked beyond the memory on either side: up to the next multiple of a kernel's widest read, which lies in the
 /// memory's own pages.
@@ -40,7 +41,7 @@ impl Registration {
         context: &Arc<CudaContext>,
         memory: &Arc<dyn StableHostMemory>,
     ) -> Result<Self, DriverError> {
-        context.bind_to_thread()?;
+        bind(context)?;
         let mut all = registered();
         match all.get_mut(&key(memory.as_ref())) {
             Some(entry) => entry.count += 1,
@@ -101,7 +102,7 @@ impl Drop for Registration {
             return;
         }
         // Unlocked before the table is, or another thread could register the memory while it still is.
-        let bound = entry.context.bind_to_thread();
+        let bound = bind(&entry.context);
         // SAFETY: registered by the entry's first registration, and this is the last: whoever let a device read it has waited.
         let ended = unsafe { sys::cuMemHostUnregister(range(self.memory.as_ref()).0) }.result();
         if let Err(error) = bound.and(ended) {
@@ -114,13 +115,13 @@ impl Drop for Registration {
 /// Registered memory and the streams that read it. Dropping it waits for them.
 pub(in super::super) struct Direct {
     memory: Registration,
-    streams: Vec<Arc<CudaStream>>,
+    streams: Vec<Arc<Stream>>,
     lists: Lists,
 }
 
 impl Direct {
     /// Lets these streams read the memory, `samples` samples at once.
-    pub(in super::super) fn new(memory: Registration, streams: Vec<Arc<CudaStream>>, samples: usize) -> Self {
+    pub(in super::super) fn new(memory: Registration, streams: Vec<Arc<Stream>>, samples: usize) -> Self {
         Self { memory, streams, lists: Lists::with_capacity(samples) }
     }
 
@@ -150,7 +151,7 @@ impl Drop for Direct {
     fn drop(&mut self) {
         for stream in &self.streams {
             // An error is sticky: then nothing runs on the device any more.
-            let _ = stream.synchronize();
+            let _ = wait_for(stream);
         }
     }
 }
@@ -165,7 +166,7 @@ fn copy_each(
     if !memory.covers(offsets, sample_bytes) || offsets.len() * sample_bytes > to.bytes() {
         return Err(DriverError(sys::CUresult::CUDA_ERROR_INVALID_VALUE));
     }
-    stream.context().bind_to_thread()?;
+    bind(stream.context())?;
     for (place, offset) in offsets.iter().enumerate() {
         let (to, from) = (to.address + (place * sample_bytes) as u64, memory.address() + offset);
         // SAFETY: both ranges were checked above. The registration and the device memory outlive the copies: whoever owns

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use cudarc::driver::{CudaStream, DriverError, result};
 
+use super::context::bind;
 use super::launch::{Function, GROUP, Module, arg, check};
 use super::{DeviceMemory, Registration};
 
@@ -60,7 +61,7 @@ impl Sums {
                 (memory.address(), on_device.address)
             }
         };
-        stream.context().bind_to_thread()?;
+        bind(stream.context())?;
         // SAFETY: as many bytes as the sums have, checked above.
         unsafe { result::memset_d8_async(sums.address, 0, samples * 8, stream.cu_stream()) }?;
         let Self { sample_bytes, steps, groups, .. } = self;

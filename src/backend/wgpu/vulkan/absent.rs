@@ -7,9 +7,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{ImportError, ImportLimits, KeepAlive, MemoryTypes, Place};
-use crate::backend::StableHostMemory;
 use crate::backend::wgpu::WgpuBackend;
 use crate::error::DeviceError;
+use crate::memory::StableHostMemory;
 
 const ABSENT: &str = "there is no Vulkan on this platform";
 

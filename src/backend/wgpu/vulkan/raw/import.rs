@@ -9,8 +9,8 @@ use wgpu::hal::api::Vulkan;
 use super::super::{HostCache, ImportError, KeepAlive};
 use super::query::{device_memory, import_limits};
 use super::{Owned, allocate, buffer_usage, create, failed, wrap};
-use crate::backend::StableHostMemory;
 use crate::backend::wgpu::WgpuBackend;
+use crate::memory::StableHostMemory;
 
 /// A region of a copy.
 pub(in crate::backend::wgpu) type Region = vk::BufferCopy;

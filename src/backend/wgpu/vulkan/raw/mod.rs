@@ -13,9 +13,9 @@ use ash::vk;
 use wgpu::hal::api::Vulkan;
 
 use super::{KeepAlive, Place};
-use crate::backend::StableHostMemory;
 use crate::backend::wgpu::WgpuBackend;
 use crate::error::DeviceError;
+use crate::memory::StableHostMemory;
 
 pub(in crate::backend::wgpu) use import::{Import, Region, import, record_copy};
 pub(in crate::backend::wgpu) use query::{

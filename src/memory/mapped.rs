@@ -8,11 +8,11 @@ use std::ptr::NonNull;
 
 use memmap2::Mmap;
 
-use crate::backend::StableHostMemory;
+use super::StableHostMemory;
 
 /// A shared, read-only mapping of a whole file. The CPU never touches it: a file that shrinks would end the process with a signal.
 #[derive(Debug)]
-pub(super) struct MappedFile {
+pub(crate) struct MappedFile {
     map: Mmap,
     base: NonNull<u8>,
 }
@@ -23,7 +23,7 @@ unsafe impl Send for MappedFile {}
 unsafe impl Sync for MappedFile {}
 
 impl MappedFile {
-    pub(super) fn new(file: &File) -> io::Result<Self> {
+    pub(crate) fn new(file: &File) -> io::Result<Self> {
         // SAFETY: no reference into the mapping is ever made, so that a file which changes underneath breaks no rule of the
         // language; the source checks before each batch that the file is what it was.
         let map = unsafe { Mmap::map(file)? };
