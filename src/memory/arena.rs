@@ -73,6 +73,10 @@ unsafe impl StableHostMemory for HostArena {
         self.base
     }
 
+    fn granule(&self) -> usize {
+        Self::GRANULE
+    }
+
     fn len(&self) -> usize {
         self.len
     }

@@ -24,6 +24,13 @@ pub unsafe trait StableHostMemory: Send + Sync {
         self.len() == 0
     }
 
+    /// A power of two: whatever shares a block of so many bytes, from one multiple of it to the next, with the memory is mapped for as
+    /// long as the memory is, and may be imported with it. The smallest page of any system unless the memory knows better; some drivers
+    /// import in blocks of 64 KiB only.
+    fn granule(&self) -> usize {
+        4096
+    }
+
     /// Whether the pages are mapped read-only, as those of a file may be. Such a mapping must be shared: page-locking a
     /// private read-only mapping has been seen to hang a driver. Software devices do not take it: they read with the CPU, and
     /// where a file was cut short that ends the process.

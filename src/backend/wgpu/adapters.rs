@@ -8,7 +8,7 @@ use crate::backend::{AdapterInfo, Api, DeviceType};
 const APIS: [Api; 4] = [Api::Vulkan, Api::Metal, Api::Dx12, Api::Gl];
 
 /// An adapter that can be opened, and what is known of it.
-pub(super) struct Found {
+pub(super) struct FoundAdapter {
     pub adapter: wgpu::Adapter,
     pub info: AdapterInfo,
 }
@@ -26,11 +26,11 @@ pub fn adapters_of(api: Api) -> Vec<AdapterInfo> {
 }
 
 /// Adapters of one API, or of all. They are numbered within their API, so an id means the same either way.
-pub(super) fn find(only: Option<Api>) -> Vec<Found> {
+pub(super) fn find(only: Option<Api>) -> Vec<FoundAdapter> {
     APIS.into_iter().filter(|&api| only.is_none_or(|only| only == api)).flat_map(find_in).collect()
 }
 
-fn find_in(api: Api) -> Vec<Found> {
+fn find_in(api: Api) -> Vec<FoundAdapter> {
     let backends = backends(api) & wgpu::Instance::enabled_backend_features();
     if backends.is_empty() {
         return Vec::new();
@@ -38,7 +38,7 @@ fn find_in(api: Api) -> Vec<Found> {
     let adapters = pollster::block_on(instance(backends).enumerate_adapters(backends));
     let found = adapters.into_iter().enumerate().map(|(place, adapter)| {
         let info = describe(api, format!("{}:{place}", api.key()), &adapter);
-        Found { adapter, info }
+        FoundAdapter { adapter, info }
     });
     found.collect()
 }

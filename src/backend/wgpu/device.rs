@@ -3,7 +3,7 @@
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use super::adapters::{self, Found};
+use super::adapters::{self, FoundAdapter};
 use super::health::LostFlag;
 use super::memory;
 use super::requirements::{Abilities, requirements};
@@ -64,7 +64,7 @@ impl WgpuBackend {
         chosen.ok_or_else(|| select::no_device(id, &adapters::adapters())).and_then(Self::open_found)
     }
 
-    fn open_found(found: Found) -> Result<Self, OpenError> {
+    fn open_found(found: FoundAdapter) -> Result<Self, OpenError> {
         let needs = requirements(&found.adapter, None)?;
         let desc = wgpu::DeviceDescriptor {
             required_features: needs.features,

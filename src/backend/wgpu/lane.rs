@@ -1,7 +1,6 @@
 //! A lane on a wgpu device: slots, device memory and kernels for one layout and one strategy.
 
-use std::collections::VecDeque;
-use std::sync::Arc;
+use std::convert::Infallible;
 
 use super::buffers::{device_buffer, device_bytes, output_bytes};
 use super::device::WgpuBackend;
@@ -12,12 +11,13 @@ use super::staging::{self, Staging};
 use super::tensor::WgpuTensor;
 use super::timing::Timing;
 use super::work::Work;
+use crate::backend::completions::{Completions, DeviceProgress};
 use crate::backend::{
     Feed, Footprint, GpuSpan, GpuTimes, Lane, LaneSpec, MemoryUse, Rejected, Strategy, SubmissionId, Submitted, Wait,
 };
 use crate::error::{DeviceError, OpenError};
 use crate::preprocess::Preprocess;
-use crate::staging::{Cancelled, Fill, FillState, Loan};
+use crate::staging::{Cancelled, Fill, SlotPool};
 
 /// Slots, device memory and kernels for one layout and one strategy.
 pub struct WgpuLane {
@@ -29,10 +29,9 @@ pub struct WgpuLane {
     device_bytes: Option<wgpu::Buffer>,
     /// Of a strategy without slots: the imports that it reads.
     pub(super) direct: Option<Direct>,
-    pub(super) slots: Vec<Slot>,
-    pub(super) in_flight: VecDeque<InFlight>,
-    finished: Vec<SubmissionId>,
-    pub(super) next_id: SubmissionId,
+    /// Of a strategy without slots: where submissions are counted.
+    pub(super) slots: SlotPool<Memory>,
+    pub(super) completions: Completions<usize, Work>,
     pub(super) timing: Option<Timing>,
     held: Footprint,
     allocations: u64,
@@ -40,24 +39,26 @@ pub struct WgpuLane {
     outputs: usize,
 }
 
-/// A slot, or where a submission without one is counted.
-pub(super) struct Slot {
-    state: Arc<FillState>,
-    pub(super) stage: Stage,
-}
+/// Frees the slots of work that has ended. One command buffer copies and computes, so both end together.
+struct Freed<'a>(&'a mut SlotPool<Memory>);
 
-pub(super) enum Stage {
-    Free,
-    Filling(Loan<Memory>),
-    InFlight,
-    /// Its submission failed and it could not be made usable again.
-    Broken,
-}
+impl DeviceProgress<usize, Work> for Freed<'_> {
+    type Error = Infallible;
 
-pub(super) struct InFlight {
-    pub(super) id: SubmissionId,
-    pub(super) slot: Option<usize>,
-    pub(super) work: Work,
+    fn has_copied(&mut self, _: &usize, work: &Work) -> Result<bool, Infallible> {
+        Ok(work.has_ended())
+    }
+
+    fn copied(&mut self, slot: usize, _: &mut Work) {
+        // What it is made of is with its strategy.
+        self.0.free(slot, None);
+    }
+
+    fn has_finished(&mut self, _: SubmissionId, work: &Work) -> Result<bool, Infallible> {
+        Ok(work.has_ended())
+    }
+
+    fn finished(&mut self, _: SubmissionId, _: Work) {}
 }
 
 impl WgpuLane {
@@ -81,10 +82,8 @@ impl WgpuLane {
             backend: backend.clone(),
             kernels,
             staging,
-            slots: (0..slots).map(|_| Slot { state: Arc::default(), stage: Stage::Free }).collect(),
-            in_flight: VecDeque::with_capacity(spec.slots + spec.outputs),
-            finished: Vec::with_capacity(spec.slots + spec.outputs),
-            next_id: 0,
+            slots: SlotPool::new((0..slots).map(|_| None)),
+            completions: Completions::with_capacity(spec.slots + spec.outputs),
             outputs: 0,
             held: Footprint { outputs: 0, ..footprint },
             allocations: allocations + u64::from(device_bytes.is_some()),
@@ -105,36 +104,17 @@ impl WgpuLane {
 
     /// Takes back what has ended, oldest first: its slot is free, and it is to be reported.
     fn advance(&mut self) {
-        while self.in_flight.front().is_some_and(|oldest| oldest.work.has_ended())
-            && let Some(InFlight { id, slot, .. }) = self.in_flight.pop_front()
-        {
-            if let Some(slot) = slot {
-                self.slots[slot].stage = Stage::Free;
-            }
-            self.finished.push(id);
-        }
+        let Ok(()) = self.completions.advance(&mut Freed(&mut self.slots));
     }
 
     fn wait(&mut self, wait: Wait) -> Result<(), DeviceError> {
         // Callbacks also run at the end of each submission. A wait looks by itself.
         self.advance();
-        if self.in_flight.is_empty() {
-            return Ok(());
-        }
-        let all = self.in_flight.len();
-        let count = match wait {
-            Wait::Poll => 0,
-            Wait::One => usize::from(self.finished.is_empty()),
-            Wait::AtMost(most) => all.saturating_sub(most),
-            Wait::All => all,
-        };
-        let awaited = || self.in_flight.iter().take(count);
+        let awaited = || self.completions.awaited(wait);
         match awaited().next_back() {
             // Another thread may be running the callbacks of an older one.
-            Some(last) => {
-                self.backend.wait_until(last.work.ticket, || awaited().all(|awaited| awaited.work.has_ended()))?;
-            }
-            None if wait == Wait::Poll => drop(self.backend.look()?),
+            Some(last) => self.backend.wait_until(last.ticket, || awaited().all(Work::has_ended))?,
+            None if wait == Wait::Poll && self.completions.outstanding() > 0 => drop(self.backend.look()?),
             None => return Ok(()),
         }
         self.advance();
@@ -143,7 +123,8 @@ impl WgpuLane {
 
     /// The device is gone: what was in flight has ended, and its slots are not used again.
     fn give_up(&mut self) {
-        self.finished.extend(self.in_flight.drain(..).map(|submission| submission.id));
+        let slots = &mut self.slots;
+        self.completions.abandon(|slot, _| slot.into_iter().for_each(|slot| slots.give_up(slot)));
     }
 }
 
@@ -181,34 +162,22 @@ impl Lane for WgpuLane {
 
     fn begin(&mut self) -> Result<Option<Fill>, DeviceError> {
         // Slots that are free on submission bound nothing; wgpu's own staging would grow with the queue.
-        if self.in_flight.len() >= self.spec.slots + self.spec.outputs {
+        if self.completions.outstanding() >= self.spec.slots + self.spec.outputs {
             return Ok(None);
         }
         self.backend.lost_flag().get().map_or(Ok(()), Err)?;
         if self.direct.is_some() {
             return Ok(None);
         }
-        let Some(number) = self.slots.iter().position(|slot| matches!(slot.stage, Stage::Free)) else {
-            // With every slot broken none will ever come back.
-            let broken = self.slots.iter().all(|slot| matches!(slot.stage, Stage::Broken));
-            let message = || "no slot is left that can be used".to_owned();
-            return if broken { Err(DeviceError::Lost { reason: message() }) } else { Ok(None) };
-        };
-        let memory = match self.staging.begin(number) {
-            Ok(memory) => memory,
-            Err(error) => return Err(self.backend.check().err().unwrap_or(error)),
-        };
-        let slot = &mut self.slots[number];
-        let (loan, fill) = Loan::lend(number, memory, &slot.state);
-        slot.stage = Stage::Filling(loan);
-        Ok(Some(fill))
+        let staging = &mut self.staging;
+        let begun = self.slots.begin(|slot| staging.begin(slot));
+        begun.map_err(|error| self.backend.check().err().unwrap_or(error))
     }
 
     fn cancel(&mut self, cancelled: Cancelled) {
-        let number = cancelled.slot();
-        match std::mem::replace(&mut self.slots[number].stage, Stage::Free) {
-            Stage::Filling(loan) => self.staging.cancel(number, loan.cancelled(&cancelled)),
-            other => self.slots[number].stage = other,
+        if let Some(memory) = self.slots.cancel(&cancelled) {
+            self.staging.cancel(cancelled.slot(), memory);
+            self.slots.free(cancelled.slot(), None);
         }
     }
 
@@ -219,7 +188,7 @@ impl Lane for WgpuLane {
         output: WgpuTensor,
     ) -> Result<Submitted<WgpuTensor>, Rejected<WgpuTensor>> {
         let submitted = match feed {
-            Feed::Staged(filled) => self.try_submit(&filled, samples, &output),
+            Feed::Staged(filled) => self.submit_staged(&filled, samples, &output),
             Feed::Direct(offsets) => self.submit_direct(offsets, samples, &output),
         };
         match submitted {
@@ -233,7 +202,7 @@ impl Lane for WgpuLane {
         if let Err(DeviceError::Lost { .. }) = result {
             self.give_up();
         }
-        finished.append(&mut self.finished);
+        self.completions.report(finished);
         if let Some(timing) = &mut self.timing {
             timing.collect(&self.backend);
         }
@@ -241,7 +210,7 @@ impl Lane for WgpuLane {
     }
 
     fn in_flight(&self) -> usize {
-        self.in_flight.len() + self.finished.len()
+        self.completions.outstanding()
     }
 
     fn gpu_times(&mut self) -> Option<GpuTimes> {

@@ -37,6 +37,7 @@ const NO_COMPUTE: &str = "there are no compute shaders with storage buffers";
 
 /// What to put into a [`wgpu::DeviceDescriptor`], together with the application's own needs.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Requirements {
     /// For `required_features`.
     pub features: wgpu::Features,

@@ -1,54 +1,39 @@
 //! Submitting filled slots.
 
-use super::lane::{InFlight, Stage, WgpuLane};
+use super::lane::WgpuLane;
 use super::mapped::Memory;
 use super::tensor::WgpuTensor;
 use super::work::Work;
-use crate::backend::SubmissionId;
+use crate::backend::{SubmissionId, check_filled};
 use crate::error::DeviceError;
 use crate::staging::Filled;
 
 impl WgpuLane {
-    /// Takes the memory of a filled slot, if it holds all that is to be sent.
-    fn take(&mut self, filled: &Filled, samples: usize) -> Result<Memory, DeviceError> {
-        let slot = filled.slot();
-        let stage = std::mem::replace(&mut self.slots[slot].stage, Stage::Free);
-        let Stage::Filling(loan) = stage else {
-            self.slots[slot].stage = stage;
-            return Err(DeviceError::Refused { message: format!("slot {slot} was not being filled") });
-        };
-        let memory = loan.filled(filled);
-        let needed = self.spec.layout.payload(samples);
-        if samples == 0 || samples > self.spec.layout.batch_size() || filled.bytes() < needed {
-            self.staging.cancel(slot, memory);
-            let message = format!("{} bytes are filled and {samples} samples need {needed}", filled.bytes());
-            return Err(DeviceError::Refused { message });
-        }
-        Ok(memory)
-    }
-
-    pub(super) fn try_submit(
+    pub(super) fn submit_staged(
         &mut self,
         filled: &Filled,
         samples: usize,
         output: &WgpuTensor,
     ) -> Result<SubmissionId, DeviceError> {
-        let slot = filled.slot();
-        let memory = self.take(filled, samples)?;
-        let (id, backend) = (self.next_id, self.backend.clone());
+        let (slot, memory) = (filled.slot(), self.slots.send(filled)?);
+        if let Err(error) = check_filled(&self.spec.layout, filled, samples) {
+            self.staging.cancel(slot, memory);
+            self.slots.free(slot, None);
+            return Err(error);
+        }
+        let (id, backend) = (self.completions.next_id(), self.backend.clone());
         match backend.scope(|| self.record(id, slot, memory, samples, output)).flatten() {
             Ok(work) => {
-                self.next_id += 1;
                 let frees = self.staging.frees_on_submit();
-                self.slots[slot].stage = if frees { Stage::Free } else { Stage::InFlight };
+                if frees {
+                    self.slots.free(slot, None);
+                }
                 output.written_by(work.clone());
-                self.in_flight.push_back(InFlight { id, slot: (!frees).then_some(slot), work });
+                self.completions.push(id, (!frees).then_some(slot), work);
                 Ok(id)
             }
             Err(error) => {
-                // A number that was used must not be reported for the next submission.
-                self.next_id += 1;
-                self.slots[slot].stage = self.recover(slot, &error);
+                self.recover(slot, &error);
                 Err(error)
             }
         }
@@ -87,15 +72,17 @@ impl WgpuLane {
         })
     }
 
-    fn recover(&mut self, slot: usize, error: &DeviceError) -> Stage {
-        if matches!(error, DeviceError::Lost { .. }) {
-            return Stage::Broken;
-        }
-        match self.staging.recover(slot) {
-            Ok(()) => Stage::Free,
+    /// Makes a slot usable again whose submission failed.
+    fn recover(&mut self, slot: usize, error: &DeviceError) {
+        let recovered = match error {
+            DeviceError::Lost { .. } => return self.slots.give_up(slot),
+            _ => self.staging.recover(slot),
+        };
+        match recovered {
+            Ok(()) => self.slots.free(slot, None),
             Err(error) => {
                 log::error!("slot {slot} is lost: its submission failed, and it cannot be used again: {error}");
-                Stage::Broken
+                self.slots.give_up(slot);
             }
         }
     }

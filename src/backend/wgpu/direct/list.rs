@@ -3,8 +3,8 @@
 use super::super::device::WgpuBackend;
 use super::super::kernel::{GatherKernels, GatherOutput, GatherSource};
 use super::super::vulkan::{self, Import, KeepAlive, Place, Writable};
-use super::Found;
-use super::cut::Cut;
+use super::SampleLocation;
+use super::partition::Partition;
 use crate::backend::LaneSpec;
 use crate::error::OpenError;
 
@@ -26,16 +26,16 @@ impl Lists {
     pub(super) fn new(
         backend: &WgpuBackend,
         spec: &LaneSpec,
-        cut: &Cut,
+        partition: &Partition,
         imports: &[Import],
         submissions: usize,
     ) -> Result<Self, OpenError> {
-        let kernels = GatherKernels::new(backend.device(), spec, cut.window_count())?;
+        let kernels = GatherKernels::new(backend.device(), spec, partition.window_count())?;
         let of_import = |(at, import): (usize, &Import)| {
-            cut.windows(at).map(|range| (import.buffer.clone(), range)).collect::<Vec<_>>()
+            partition.windows(at).map(|range| (import.buffer.clone(), range)).collect::<Vec<_>>()
         };
         let windows: Vec<_> = imports.iter().enumerate().flat_map(of_import).collect();
-        let bytes = cut.list_entries() as u64 * 8;
+        let bytes = partition.list_entries() as u64 * 8;
         let list = |_| {
             let usage = wgpu::BufferUsages::STORAGE;
             let (buffer, memory) =
@@ -44,7 +44,12 @@ impl Lists {
             Ok(List { memory, source })
         };
         let lists = (0..submissions).map(list).collect::<Result<Vec<_>, OpenError>>()?;
-        Ok(Self { lists, entries: vec![[0; 2]; cut.list_entries()], counts: vec![0; cut.window_count()], kernels })
+        Ok(Self {
+            lists,
+            entries: vec![[0; 2]; partition.list_entries()],
+            counts: vec![0; partition.window_count()],
+            kernels,
+        })
     }
 
     /// What each submission holds, beside `all`.
@@ -57,7 +62,7 @@ impl Lists {
     pub(super) fn record(
         &mut self,
         list: usize,
-        found: &[Found],
+        found: &[SampleLocation],
         encoder: &mut wgpu::CommandEncoder,
         output: &GatherOutput,
     ) {
@@ -70,7 +75,7 @@ impl Lists {
 }
 
 /// Lays a list out as `shaders/gather.wgsl` reads it: the windows' runs, the samples by window, the samples in order.
-fn fill(entries: &mut [[u32; 2]], counts: &mut [u32], batch: usize, found: &[Found]) {
+fn fill(entries: &mut [[u32; 2]], counts: &mut [u32], batch: usize, found: &[SampleLocation]) {
     let (runs, rest) = entries.split_at_mut(counts.len());
     let (by_window, in_order) = rest.split_at_mut(batch);
     counts.fill(0);
@@ -97,7 +102,7 @@ mod tests {
 
     #[test]
     fn samples_are_listed_by_window_and_in_order() {
-        let at = |window, start| Found { import: 0, byte: 0, window, start };
+        let at = |window, start| SampleLocation { import: 0, byte: 0, window, start };
         let (mut entries, mut counts) = (vec![[9; 2]; 3 + 2 * 5], vec![7; 3]);
         fill(&mut entries, &mut counts, 5, &[at(2, 10), at(0, 20), at(2, 30), at(0, 40)]);
         assert_eq!(counts, [2, 0, 2]);

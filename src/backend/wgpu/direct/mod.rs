@@ -1,12 +1,12 @@
 //! `imported`: the device gathers samples from the source's own memory.
 
-mod cut;
 mod list;
+mod partition;
 mod plan;
 mod submit;
 
-pub(super) use cut::Cut;
 use list::Lists;
+pub(super) use partition::Partition;
 
 use super::device::WgpuBackend;
 use super::tuning::Gather;
@@ -20,16 +20,16 @@ const MAPPED_ON_SOFTWARE: &str = "a software device reads a mapped file with the
 
 /// A lane's imports, and how it gathers from them.
 pub(super) struct Direct {
-    cut: Cut,
+    partition: Partition,
     imports: Vec<Import>,
-    way: Way,
+    path: GatherPath,
     /// Where the samples of the batch being recorded are, in the batch's order.
-    found: Vec<Found>,
+    found: Vec<SampleLocation>,
     /// What each submission holds: the imports, and its list.
     keeps: Vec<KeepAlive>,
 }
 
-enum Way {
+enum GatherPath {
     Kernel(Box<Lists>),
     /// Regions by import. Their room is used again.
     Copy(Vec<Vec<Region>>),
@@ -37,7 +37,7 @@ enum Way {
 
 /// Where a sample is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Found {
+struct SampleLocation {
     import: usize,
     /// Byte of the import's buffer.
     byte: u64,
@@ -57,23 +57,23 @@ impl Direct {
         if memory.is_mapped_read_only() && backend.info().is_software() {
             return Err(unsupported(MAPPED_ON_SOFTWARE));
         }
-        let cut = Cut::new(backend, spec)?;
+        let partition = Partition::new(backend, spec)?;
         let import = |range| vulkan::import(backend, memory, range);
-        let imports = cut.imports().map(import).collect::<Result<Vec<_>, _>>().map_err(refused)?;
+        let imports = partition.imports().map(import).collect::<Result<Vec<_>, _>>().map_err(refused)?;
         let held: Vec<KeepAlive> = imports.iter().map(Import::keep).collect();
         let submissions = submissions(spec);
-        let (way, keeps) = match backend.tuning().gather {
+        let (path, keeps) = match backend.tuning().gather {
             Gather::Kernel => {
-                let lists = Lists::new(backend, spec, &cut, &imports, submissions)?;
+                let lists = Lists::new(backend, spec, &partition, &imports, submissions)?;
                 let keeps = lists.keeps(&held);
-                (Way::Kernel(Box::new(lists)), keeps)
+                (GatherPath::Kernel(Box::new(lists)), keeps)
             }
             Gather::Copy => {
                 let keep: KeepAlive = std::sync::Arc::new(held);
-                (Way::Copy(imports.iter().map(|_| Vec::new()).collect()), vec![keep; submissions])
+                (GatherPath::Copy(imports.iter().map(|_| Vec::new()).collect()), vec![keep; submissions])
             }
         };
-        Ok(Self { cut, imports, way, found: Vec::with_capacity(spec.layout.batch_size()), keeps })
+        Ok(Self { partition, imports, path, found: Vec::with_capacity(spec.layout.batch_size()), keeps })
     }
 
     /// How many submissions can be in flight.
@@ -82,9 +82,9 @@ impl Direct {
     }
 
     pub(super) fn lists(&self) -> Option<&Lists> {
-        match &self.way {
-            Way::Kernel(lists) => Some(lists),
-            Way::Copy(_) => None,
+        match &self.path {
+            GatherPath::Kernel(lists) => Some(lists),
+            GatherPath::Copy(_) => None,
         }
     }
 
@@ -98,7 +98,7 @@ impl Direct {
     fn find(&mut self, offsets: &[u64]) -> Result<(), DeviceError> {
         self.found.clear();
         for &offset in offsets {
-            let found = self.cut.find(offset).ok_or_else(|| DeviceError::Refused {
+            let found = self.partition.find(offset).ok_or_else(|| DeviceError::Refused {
                 message: format!("no sample lies at byte {offset} of the memory"),
             })?;
             self.found.push(found);

@@ -1,11 +1,11 @@
 //! Submitting batches that have no slot.
 
-use super::super::lane::{InFlight, Stage, WgpuLane};
+use super::super::lane::WgpuLane;
 use super::super::tensor::WgpuTensor;
 use super::super::vulkan::{self, Region};
 use super::super::work::Work;
-use super::{Direct, Found, Way};
-use crate::backend::SubmissionId;
+use super::{Direct, GatherPath, SampleLocation};
+use crate::backend::{SubmissionId, check_samples};
 use crate::error::DeviceError;
 
 impl WgpuLane {
@@ -16,25 +16,30 @@ impl WgpuLane {
         samples: usize,
         output: &WgpuTensor,
     ) -> Result<SubmissionId, DeviceError> {
-        let refused = |message: String| Err(DeviceError::Refused { message });
+        let refused = |message: String| DeviceError::Refused { message };
         let Some(direct) = &mut self.direct else {
-            return refused(format!("strategy `{}` is fed through slots", self.spec.strategy));
+            return Err(refused(format!("strategy `{}` is fed through slots", self.spec.strategy)));
         };
-        if samples == 0 || samples > self.spec.layout.batch_size() || offsets.len() != samples {
-            return refused(format!("{} offsets were given for {samples} samples", offsets.len()));
+        check_samples(&self.spec.layout, samples)?;
+        if offsets.len() != samples {
+            return Err(refused(format!("{} offsets were given for {samples} samples", offsets.len())));
         }
         direct.find(offsets)?;
-        let Some(slot) = self.slots.iter().position(|slot| matches!(slot.stage, Stage::Free)) else {
-            return refused(format!("{} submissions are in flight: reap some first", self.slots.len()));
-        };
-        let (id, backend) = (self.next_id, self.backend.clone());
-        // A number that was used must not be reported for the next submission.
-        self.next_id += 1;
-        let work = backend.scope(|| self.record_direct(id, slot, samples, output))??;
-        self.slots[slot].stage = Stage::InFlight;
-        output.written_by(work.clone());
-        self.in_flight.push_back(InFlight { id, slot: Some(slot), work });
-        Ok(id)
+        let all = self.slots.len();
+        let in_flight = || refused(format!("{all} submissions are in flight: reap some first"));
+        let slot = self.slots.claim()?.ok_or_else(in_flight)?;
+        let (id, backend) = (self.completions.next_id(), self.backend.clone());
+        match backend.scope(|| self.record_direct(id, slot, samples, output)).flatten() {
+            Ok(work) => {
+                output.written_by(work.clone());
+                self.completions.push(id, Some(slot), work);
+                Ok(id)
+            }
+            Err(error) => {
+                self.slots.free(slot, None);
+                Err(error)
+            }
+        }
     }
 
     fn record_direct(
@@ -59,7 +64,7 @@ impl WgpuLane {
             timing.copied(set, &mut encoder);
             (timing, set)
         });
-        if let (Way::Kernel(lists), Some(output)) = (&mut direct.way, output.gather()) {
+        if let (GatherPath::Kernel(lists), Some(output)) = (&mut direct.path, output.gather()) {
             lists.record(slot, &direct.found, &mut encoder, output);
         } else {
             let order = order.get_or_insert_with(|| new_encoder(device));
@@ -99,7 +104,7 @@ fn record_copies(
     let used = wgpu::BufferTransition { buffer: to, state: wgpu::BufferUses::COPY_DST };
     order.transition_resources([used].into_iter(), std::iter::empty());
     let mut copies = new_encoder(device);
-    if let Way::Copy(regions) = &mut direct.way {
+    if let GatherPath::Copy(regions) = &mut direct.path {
         gather(regions, &direct.found, bytes as u64);
         for (import, regions) in direct.imports.iter().zip(regions).filter(|(_, regions)| !regions.is_empty()) {
             if !vulkan::record_copy(&mut copies, import, to, regions) {
@@ -111,7 +116,7 @@ fn record_copies(
 }
 
 /// Lists the samples by import.
-fn gather(regions: &mut [Vec<Region>], found: &[Found], bytes: u64) {
+fn gather(regions: &mut [Vec<Region>], found: &[SampleLocation], bytes: u64) {
     regions.iter_mut().for_each(Vec::clear);
     for (place, sample) in (0u64..).zip(found) {
         let region = Region { src_offset: sample.byte, dst_offset: place * bytes, size: bytes };

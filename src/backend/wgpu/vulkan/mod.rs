@@ -12,6 +12,8 @@
 //!
 //! The last of them frees it, whichever way the lane, the device or the application end.
 
+#[cfg_attr(not(any(windows, target_os = "linux", target_os = "android", target_os = "freebsd")), allow(dead_code))]
+mod pages;
 mod types;
 
 #[cfg(any(windows, target_os = "linux", target_os = "android", target_os = "freebsd"))]

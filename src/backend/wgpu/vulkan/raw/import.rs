@@ -16,8 +16,6 @@ use crate::memory::StableHostMemory;
 pub(in crate::backend::wgpu) type Region = vk::BufferCopy;
 
 const HOST_POINTER: vk::ExternalMemoryHandleTypeFlags = vk::ExternalMemoryHandleTypeFlags::HOST_ALLOCATION_EXT;
-/// The smallest page of any system here. What shares a page with a living byte is mapped.
-const PAGE: usize = 4096;
 
 /// Memory of the program's own, as a buffer of the device.
 pub(in crate::backend::wgpu) struct Import {
@@ -90,14 +88,12 @@ fn pages(
         return Err(no("there are no such bytes"));
     }
     let base = memory.address().as_ptr();
-    let (first, end) = (base.addr() + range.start, base.addr() + range.end);
-    let start = first & !(align - 1);
-    let padded = end.checked_next_multiple_of(align).ok_or_else(|| no("it ends beyond the address space"))?;
-    // Within a page there is nothing unmapped; beyond it there may be.
-    if align > PAGE && (start, padded) != (first, end) {
-        return Err(no("its address or size is not aligned as the driver needs it"));
-    }
-    Ok((base.with_addr(start).cast(), (padded - start) as u64))
+    let [first, end] = [range.start, range.end].map(|offset| base.addr().checked_add(offset));
+    let bytes = first.zip(end).map(|(first, end)| first..end).ok_or_else(|| no("it ends beyond the address space"))?;
+    let whole = super::super::pages::around(&bytes, align, memory.granule()).ok_or_else(|| {
+        no("its address or size is not aligned as the driver needs it: load the data into a `HostArena`")
+    })?;
+    Ok((base.with_addr(whole.start).cast(), (whole.end - whole.start) as u64))
 }
 
 /// The memory types that a pointer can be imported as.

@@ -5,8 +5,9 @@ use std::time::{Duration, Instant};
 use super::bandwidth;
 use super::buffers::{device_bytes, output_bytes};
 use super::clock;
+use super::default_strategy::default_strategy;
 use super::device::WgpuBackend;
-use super::direct::Cut;
+use super::direct::Partition;
 use super::kernel::check_limits;
 use super::lane::WgpuLane;
 use super::tensor::WgpuTensor;
@@ -23,7 +24,7 @@ impl Backend for WgpuBackend {
     }
 
     fn default_strategy(&self) -> Strategy {
-        Strategy::MappedRing
+        default_strategy(self.info().device_type, |strategy| self.supports(strategy).is_ok())
     }
 
     fn supports(&self, strategy: Strategy) -> Result<(), Unsupported> {
@@ -42,7 +43,7 @@ impl Backend for WgpuBackend {
         let (staging, device) = match spec.strategy {
             Strategy::Imported => {
                 // The lists of samples are all that it writes.
-                let lists = Cut::new(self, spec)?.list_bytes(spec);
+                let lists = Partition::new(self, spec)?.list_bytes(spec);
                 (0, if device == 0 { lists } else { device })
             }
             _ => ((spec.layout.slot_bytes() as u64).saturating_mul(spec.slots as u64), device),

@@ -5,15 +5,15 @@ use std::ops::Range;
 use super::super::device::WgpuBackend;
 use super::super::vulkan;
 use super::plan::{Imports, Windows};
-use super::{Found, no_memory, submissions, unsupported};
+use super::{SampleLocation, no_memory, submissions, unsupported};
 use crate::backend::LaneSpec;
 use crate::error::OpenError;
 
 /// Bytes of an entry of a list.
 const ENTRY: u64 = 8;
 
-/// How a memory is cut on a device.
-pub(in super::super) struct Cut {
+/// How a memory is divided on a device.
+pub(in super::super) struct Partition {
     imports: Imports,
     parts: Vec<Part>,
     batch: usize,
@@ -27,7 +27,7 @@ struct Part {
     before: usize,
 }
 
-impl Cut {
+impl Partition {
     /// Allocates nothing on the device.
     ///
     /// # Errors
@@ -50,13 +50,14 @@ impl Cut {
         let offsets = u64::from(device.min_storage_buffer_offset_alignment.max(256));
         let (mut parts, mut before) = (Vec::new(), 0);
         for range in imports.ranges() {
-            let first = memory.address().addr().get() + range.start;
-            let lead = first % import.align;
-            let size = (lead + range.len()).next_multiple_of(import.align) as u64;
-            let end = (lead + range.len() - sample + 1) as u64;
+            // In 64 bits: memory may end where the addresses of a small system do.
+            let (align, bytes) = (import.align as u64, range.len() as u64);
+            let lead = (memory.address().addr().get() as u64 + range.start as u64) % align;
+            let size = (lead + bytes).next_multiple_of(align);
+            let end = lead + bytes - sample as u64 + 1;
             let windows = Windows::new(size, end, sample as u64, limit, offsets)
                 .ok_or_else(|| too_large("max_storage_buffer_binding_size", limit))?;
-            parts.push(Part { lead: lead as u64, before, windows });
+            parts.push(Part { lead, before, windows });
             before += parts.last().map_or(0, |part| part.windows.count());
         }
         Ok(Self { imports, parts, batch: spec.layout.batch_size() })
@@ -87,11 +88,11 @@ impl Cut {
         (self.list_entries() as u64 * ENTRY).saturating_mul(submissions(spec) as u64)
     }
 
-    pub(super) fn find(&self, offset: u64) -> Option<Found> {
+    pub(super) fn find(&self, offset: u64) -> Option<SampleLocation> {
         let (import, within) = self.imports.find(offset)?;
         let part = &self.parts[import];
         let byte = part.lead + within;
         let (window, start) = part.windows.find(byte);
-        Some(Found { import, byte, window: u32::try_from(part.before + window).ok()?, start })
+        Some(SampleLocation { import, byte, window: u32::try_from(part.before + window).ok()?, start })
     }
 }
