@@ -7,7 +7,7 @@ use std::sync::{Arc, mpsc};
 
 use super::health::LostFlag;
 use super::{WgpuBackend, adapters, adapters_of, requirements};
-use crate::backend::{AdapterInfo, Api, Backend, Feed, Lane, LaneSpec, Strategy};
+use crate::backend::{AdapterInfo, Api, Backend, Input, Lane, LaneSpec, Strategy};
 use crate::error::{DeviceError, OpenError};
 use crate::layout::{BatchLayout, SampleLayout};
 use crate::memory::StableHostMemory;
@@ -229,7 +229,7 @@ fn imported_memory_is_let_go_with_a_destroyed_device() {
         drop(spec);
         let offsets: Vec<u64> = (0..batch as u64).map(|sample| sample << 20).collect();
         let output = lane.output().expect("an output");
-        let sent = lane.submit(Feed::Direct(&offsets), batch, output).expect("it is sent");
+        let sent = lane.submit(Input::Direct(&offsets), batch, output).expect("it is sent");
         own.device().destroy();
         drop((lane, sent));
         // The last one to hold the queue waits for it.
