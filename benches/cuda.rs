@@ -8,8 +8,8 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use gpufeed::backend::cuda::{CudaBackend, CudaTensor, Gather};
-use gpufeed::backend::{Feed, Lane, LaneSpec, Wait};
+use gpufeed::backend::cuda::{CudaBackend, CudaTensor, GatherMethod};
+use gpufeed::backend::{Input, Lane, LaneSpec, Wait};
 use gpufeed::measure::{parallel_memcpy, percentile, process_cpu};
 use gpufeed::preprocess::fingerprint;
 use gpufeed::source::random_images;
@@ -89,7 +89,7 @@ impl Bench {
             println!("kernel, batch {batch}: {normalize:.0} GB/s of {copy:.0} = {:.3}", normalize / copy);
         }
         for batch in [256, 64] {
-            for gather in [Gather::Batched, Gather::Kernel, Gather::Each] {
+            for gather in [GatherMethod::Batched, GatherMethod::Kernel, GatherMethod::Each] {
                 self.registered(batch, gather)?;
             }
         }
@@ -107,14 +107,10 @@ impl Bench {
 
     fn spec(&self, batch: usize, strategy: Strategy) -> Result<LaneSpec, Failure> {
         Ok(LaneSpec {
-            layout: BatchLayout::new(self.layout, batch)?,
-            preprocess: Normalize::imagenet().into(),
-            strategy,
             slots: 4,
             outputs: 4,
-            fingerprints: false,
             memory: Some(Arc::clone(&self.arena) as _),
-            timing: false,
+            ..LaneSpec::new(BatchLayout::new(self.layout, batch)?, Normalize::imagenet().into(), strategy)
         })
     }
 
@@ -127,7 +123,7 @@ impl Bench {
     }
 
     /// Shuffled batches of the registered memory, straight through a lane.
-    fn registered(&self, batch: usize, gather: Gather) -> Result<(), Failure> {
+    fn registered(&self, batch: usize, gather: GatherMethod) -> Result<(), Failure> {
         let Ok(backend) = self.backend.with_gather(gather) else {
             println!("registered, {gather:?}: this driver is too old");
             return Ok(());
@@ -212,7 +208,7 @@ impl Bench {
             region.writer(0..bytes.len()).write(bytes)?;
             region.commit();
             let Finish::Filled(filled) = fill.finish() else { return Err("the region is committed".into()) };
-            output = lane.submit(Feed::Staged(filled), batch, output).map_err(|rejected| rejected.error)?.tensor;
+            output = lane.submit(Input::Staged(filled), batch, output).map_err(|rejected| rejected.error)?.tensor;
             // Nothing else is to be done meanwhile, so ask without sleeping.
             while finished.is_empty() {
                 lane.reap(Wait::Poll, &mut finished)?;
@@ -256,7 +252,7 @@ impl Direct {
         let first = number * self.batch % IMAGES;
         let offsets = &self.order[first..first + self.batch];
         let output = self.outputs[number % self.outputs.len()].clone();
-        let sent = self.lane.submit(Feed::Direct(offsets), self.batch, output).map_err(|rejected| rejected.error)?;
+        let sent = self.lane.submit(Input::Direct(offsets), self.batch, output).map_err(|rejected| rejected.error)?;
         Ok((offsets, sent.tensor))
     }
 }

@@ -9,8 +9,8 @@ mod cuda_support;
 use std::sync::Arc;
 
 use cuda_support::{CASES, check_tensor, image_bytes, lane_spec, on_cuda};
-use gpufeed::backend::cuda::{CudaBackend, CudaLane, CudaTensor, Gather, OnStream};
-use gpufeed::backend::{Feed, Lane, LaneSpec, Tensor, Wait};
+use gpufeed::backend::cuda::{CudaBackend, CudaLane, CudaTensor, GatherMethod, OnStream};
+use gpufeed::backend::{Input, Lane, LaneSpec, Tensor, Wait};
 use gpufeed::cudarc::driver::sys::CUresult;
 use gpufeed::cudarc::driver::{CudaSlice, CudaStream, DevicePtr, DriverError, result};
 use gpufeed::preprocess::fingerprint;
@@ -23,13 +23,13 @@ use gpufeed::{
 /// Sends one batch through a slot.
 fn send(lane: &mut CudaLane, bytes: &[u8], samples: usize, output: CudaTensor) -> CudaTensor {
     let filled = fill(lane, bytes);
-    lane.submit(Feed::Staged(filled), samples, output).expect("it is sent").tensor
+    lane.submit(Input::Staged(filled), samples, output).expect("it is sent").tensor
 }
 
 /// Why a batch of eight cannot be sent.
 fn send_result(lane: &mut CudaLane, bytes: &[u8], output: CudaTensor) -> Result<(), DeviceError> {
     let filled = fill(lane, bytes);
-    lane.submit(Feed::Staged(filled), 8, output).map(drop).map_err(|rejected| rejected.error)
+    lane.submit(Input::Staged(filled), 8, output).map(drop).map_err(|rejected| rejected.error)
 }
 
 fn fill(lane: &mut CudaLane, bytes: &[u8]) -> Filled {
@@ -114,7 +114,7 @@ fn raw_samples_of_odd_sizes_have_the_cpus_fingerprints() {
 }
 
 /// Every sample of a data set in page-locked memory, gathered in another order, several batches in flight.
-fn gathered(backend: &CudaBackend, gather: Gather) {
+fn gathered(backend: &CudaBackend, gather: GatherMethod) {
     let Ok(backend) = backend.with_gather(gather) else {
         return eprintln!("skipped: {gather:?} needs a newer driver");
     };
@@ -132,7 +132,7 @@ fn gathered(backend: &CudaBackend, gather: Gather) {
                 let samples = if turn == 3 { 1 } else { batch };
                 let chosen: Vec<usize> = (0..samples).map(|i| (i * 17 + turn * 5) % 40).collect();
                 let offsets: Vec<u64> = chosen.iter().map(|index| (index * sample) as u64).collect();
-                let sent = lane.submit(Feed::Direct(&offsets), samples, output).expect("it is sent");
+                let sent = lane.submit(Input::Direct(&offsets), samples, output).expect("it is sent");
                 let bytes: Vec<u8> =
                     chosen.iter().flat_map(|index| data[index * sample..(index + 1) * sample].to_vec()).collect();
                 check_tensor(&spec, &bytes, &sent.tensor);
@@ -146,17 +146,17 @@ fn gathered(backend: &CudaBackend, gather: Gather) {
 
 #[test]
 fn registered_memory_is_gathered_by_batched_copies() {
-    on_cuda("registered_memory_is_gathered_by_batched_copies", |backend| gathered(&backend, Gather::Batched));
+    on_cuda("registered_memory_is_gathered_by_batched_copies", |backend| gathered(&backend, GatherMethod::Batched));
 }
 
 #[test]
 fn registered_memory_is_gathered_by_single_copies() {
-    on_cuda("registered_memory_is_gathered_by_single_copies", |backend| gathered(&backend, Gather::Each));
+    on_cuda("registered_memory_is_gathered_by_single_copies", |backend| gathered(&backend, GatherMethod::Each));
 }
 
 #[test]
 fn registered_memory_is_gathered_by_the_kernel() {
-    on_cuda("registered_memory_is_gathered_by_the_kernel", |backend| gathered(&backend, Gather::Kernel));
+    on_cuda("registered_memory_is_gathered_by_the_kernel", |backend| gathered(&backend, GatherMethod::Kernel));
 }
 
 #[test]
@@ -172,9 +172,9 @@ fn a_registration_is_shared_by_lanes_and_ends_with_the_last() {
             let mut second = backend.open_lane(&spec).expect("the same memory again");
             drop(first);
             let output = second.output().expect("an output");
-            let beyond = second.submit(Feed::Direct(&[1 << 20]), 1, output).expect_err("beyond the memory");
+            let beyond = second.submit(Input::Direct(&[1 << 20]), 1, output).expect_err("beyond the memory");
             assert!(matches!(beyond.error, DeviceError::Refused { .. }), "{}", beyond.error);
-            second.submit(Feed::Direct(&[0]), 1, beyond.tensor).expect("it is still locked");
+            second.submit(Input::Direct(&[0]), 1, beyond.tensor).expect("it is still locked");
             drop(second);
         }
         spec.memory = None;

@@ -26,9 +26,10 @@ struct Gate {
 
 impl Gate {
     fn close(device: &wgpu::Device, queue: &wgpu::Queue) -> Self {
-        // SAFETY: the handles are used for children that go before the device does, and for the next submission.
-        let hal = unsafe { (device.as_hal::<Vulkan>(), queue.as_hal::<Vulkan>()) };
-        let (Some(of_device), Some(of_queue)) = hal else { panic!("this is a Vulkan device") };
+        // SAFETY: the handle is used to make a child that goes before the device does.
+        let of_device = unsafe { device.as_hal::<Vulkan>() }.expect("this is a Vulkan device");
+        // SAFETY: the handle is used to stage a wait for the next submission.
+        let of_queue = unsafe { queue.as_hal::<Vulkan>() }.expect("this is a Vulkan queue");
         let raw = of_device.raw_device().clone();
         let mut kind = vk::SemaphoreTypeCreateInfo::default().semaphore_type(vk::SemaphoreType::TIMELINE);
         let info = vk::SemaphoreCreateInfo::default().push_next(&mut kind);

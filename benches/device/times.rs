@@ -1,7 +1,7 @@
 //! The device's own times for a batch: a lane driven by hand, with timestamps around copy and kernel.
 
 use gpufeed::backend::wgpu::{WgpuBackend, WgpuLane, WgpuTensor};
-use gpufeed::backend::{Feed, Lane, LaneSpec, Wait};
+use gpufeed::backend::{Input, Lane, LaneSpec, Wait};
 use gpufeed::loader::Permutation;
 use gpufeed::staging::Finish;
 use gpufeed::{Backend, BatchLayout, LoaderOptions, Strategy};
@@ -20,14 +20,15 @@ pub fn measure(
     options: &LoaderOptions,
 ) -> Option<(f64, f64)> {
     let spec = LaneSpec {
-        layout: BatchLayout::new(bench.layout, options.batch_size).expect("a valid batch"),
-        preprocess: options.preprocess.clone(),
-        strategy,
         slots: SLOTS,
         outputs: OUTPUTS,
-        fingerprints: false,
         memory: strategy.is_direct().then(|| bench.memory.clone() as _),
         timing: true,
+        ..LaneSpec::new(
+            BatchLayout::new(bench.layout, options.batch_size).expect("a valid batch"),
+            options.preprocess.clone(),
+            strategy,
+        )
     };
     let mut lane = backend.open_lane(&spec).expect("it opened before");
     let mut free: Vec<_> = (0..OUTPUTS).map(|_| lane.output().expect("an output")).collect();
@@ -52,11 +53,11 @@ fn send(bench: &Bench, spec: &LaneSpec, lane: &mut WgpuLane, number: usize, outp
         let order = Permutation::new(all, 1, 1);
         let place = |position: usize| order.at(position as u64 % all) * size as u64;
         let offsets: Vec<u64> = (number * batch..(number + 1) * batch).map(place).collect();
-        return lane.submit(Feed::Direct(&offsets), batch, output).expect("it is sent").tensor;
+        return lane.submit(Input::Direct(&offsets), batch, output).expect("it is sent").tensor;
     }
     let mut fill = lane.begin().expect("the device is there").expect("a slot is free");
     // What the slot holds does not change how long the device takes.
     fill.take_region(spec.layout.copy_bytes(batch)).commit();
     let Finish::Filled(filled) = fill.finish() else { panic!("the only region is committed") };
-    lane.submit(Feed::Staged(filled), batch, output).expect("it is sent").tensor
+    lane.submit(Input::Staged(filled), batch, output).expect("it is sent").tensor
 }

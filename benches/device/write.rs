@@ -28,16 +28,7 @@ struct Job {
 impl Ceiling {
     pub fn new(bench: &Bench, backend: &WgpuBackend, strategy: Strategy, batch: usize) -> Self {
         let layout = BatchLayout::new(bench.layout, batch).expect("a valid batch");
-        let spec = LaneSpec {
-            layout,
-            preprocess: Preprocess::Raw,
-            strategy,
-            slots: SLOTS,
-            outputs: 1,
-            fingerprints: false,
-            memory: None,
-            timing: false,
-        };
+        let spec = LaneSpec { slots: SLOTS, outputs: 1, ..LaneSpec::new(layout, Preprocess::Raw, strategy) };
         let lane = backend.open_lane(&spec).expect("the loader's opened too");
         Self { lane, layout, bytes: 0, took: Duration::ZERO }
     }

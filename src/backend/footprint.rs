@@ -6,6 +6,7 @@ use crate::error::OpenError;
 
 /// The memory a lane takes for its whole life, in exact bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Footprint {
     /// Staging memory: all slots.
     pub staging: u64,
@@ -41,6 +42,7 @@ impl Footprint {
 /// What a lane holds now, and how often it has allocated. Constant after warm-up, except for strategies that
 /// allocate for every batch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct MemoryUse {
     /// Bytes held.
     pub held: Footprint,

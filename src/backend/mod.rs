@@ -45,7 +45,7 @@
 //! # Three ways in
 //!
 //! *Staged*: workers fill slots. *Direct*: the device reads the source's own memory ([`StableHostMemory`]) through
-//! [`Feed::Direct`], and there is no slot. *Pushed*: an application's frames go through the same slots as staged samples.
+//! [`Input::Direct`], and there is no slot. *Pushed*: an application's frames go through the same slots as staged samples.
 
 mod completions;
 #[cfg(feature = "cuda")]
@@ -73,7 +73,10 @@ use crate::preprocess::{Fingerprint, Preprocess, TensorDesc};
 use crate::staging::{Cancelled, Fill, Filled};
 
 /// An opened device that batches can be fed to. Cheap to clone; clones are the same device.
-pub trait Backend: Clone + Send + Sync + 'static {
+///
+/// Sealed, as are [`Lane`] and [`Tensor`]: the backends are this crate's, so that the contract can grow. What an application adds is a
+/// [`Source`](crate::Source), or memory ([`StableHostMemory`]).
+pub trait Backend: sealed::Sealed + Clone + Send + Sync + 'static {
     /// The lanes of this backend.
     type Lane: Lane<Tensor = Self::Tensor>;
     /// The tensors of this backend.
@@ -131,7 +134,14 @@ pub trait Backend: Clone + Send + Sync + 'static {
     }
 }
 
-/// What a lane is made for.
+/// Keeps the traits of this module to the crate.
+pub(crate) mod sealed {
+    /// Of the crate's own types.
+    pub trait Sealed {}
+}
+
+/// What a lane is made for. Made with [`new`](Self::new) and update syntax, `LaneSpec { slots: 4, ..LaneSpec::new(..) }`, which later
+/// fields leave valid.
 #[derive(Clone)]
 pub struct LaneSpec {
     /// Samples and batch size.
@@ -152,9 +162,18 @@ pub struct LaneSpec {
     pub timing: bool,
 }
 
+impl LaneSpec {
+    /// Two slots and two outputs, no fingerprints, no timing and no memory of a source.
+    #[must_use]
+    pub fn new(layout: BatchLayout, preprocess: Preprocess, strategy: Strategy) -> Self {
+        Self { layout, preprocess, strategy, slots: 2, outputs: 2, fingerprints: false, memory: None, timing: false }
+    }
+}
+
 /// The bytes that a submission sends.
 #[derive(Debug)]
-pub enum Feed<'a> {
+#[non_exhaustive]
+pub enum Input<'a> {
     /// A filled slot.
     Staged(Filled),
     /// Byte offsets of samples within the lane's [`StableHostMemory`], for strategies that read it directly. A lane has room for
@@ -167,12 +186,13 @@ pub type SubmissionId = u64;
 
 /// How long [`Lane::reap`] may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Wait {
     /// Look and return.
     Poll,
     /// Return when at least one submission in flight has finished. A backend that cannot wait polls.
     One,
-    /// Return when at most so many submissions in flight have not finished.
+    /// Return when at most this many submissions in flight have not finished.
     AtMost(usize),
     /// Return when all submissions in flight have finished.
     All,
@@ -201,6 +221,7 @@ fn check_samples(layout: &BatchLayout, samples: usize) -> Result<(), DeviceError
 
 /// A batch on its way: queued, not waited for.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct Submitted<T> {
     /// What [`Lane::reap`] will report.
     pub id: SubmissionId,
@@ -210,6 +231,7 @@ pub struct Submitted<T> {
 
 /// A batch that was not sent. The slot is free again.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct Rejected<T> {
     /// Why.
     pub error: DeviceError,
@@ -218,7 +240,7 @@ pub struct Rejected<T> {
 }
 
 /// Slots, device memory and kernels for one layout and one strategy. Owned by one thread. See the [module](self) for the contract.
-pub trait Lane: Send + 'static {
+pub trait Lane: sealed::Sealed + Send + 'static {
     /// The tensors of this lane's backend.
     type Tensor: Tensor;
 
@@ -243,7 +265,7 @@ pub trait Lane: Send + 'static {
     /// [`Rejected`] with the output; nothing was sent and the slot is free.
     fn submit(
         &mut self,
-        feed: Feed<'_>,
+        input: Input<'_>,
         samples: usize,
         output: Self::Tensor,
     ) -> Result<Submitted<Self::Tensor>, Rejected<Self::Tensor>>;
@@ -275,7 +297,7 @@ pub trait Lane: Send + 'static {
 }
 
 /// Device memory that holds a batch. Clones are the same memory.
-pub trait Tensor: Clone + std::fmt::Debug + Send + Sync + 'static {
+pub trait Tensor: sealed::Sealed + Clone + std::fmt::Debug + Send + Sync + 'static {
     /// Whether only the loader's pump thread may talk to the device, while there is one: so it is on GL.
     fn needs_pump(&self) -> bool {
         false

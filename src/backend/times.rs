@@ -9,6 +9,7 @@ use super::SubmissionId;
 
 /// What the device's own clock measured, summed over batches. Batches whose times were not read yet are not among them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct GpuTimes {
     /// Seconds of copies from staging memory to the device, where they are commands of their own.
     pub copy_s: f64,
@@ -20,6 +21,7 @@ pub struct GpuTimes {
 
 /// When the device copied and computed one submission, in seconds of its own clock, which begins anywhere.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct GpuSpan {
     /// Which submission.
     pub id: SubmissionId,
@@ -35,12 +37,12 @@ pub(super) struct SpanLog {
     /// `None` once the clock told nonsense: there is no knowing which times were right.
     sum: Option<GpuTimes>,
     spans: VecDeque<GpuSpan>,
-    most: usize,
+    max: usize,
 }
 
 impl SpanLog {
-    pub(super) fn new(most: usize) -> Self {
-        Self { sum: Some(GpuTimes::default()), spans: VecDeque::with_capacity(most), most }
+    pub(super) fn new(max: usize) -> Self {
+        Self { sum: Some(GpuTimes::default()), spans: VecDeque::with_capacity(max), max }
     }
 
     pub(super) fn add(&mut self, span: GpuSpan) {
@@ -48,7 +50,7 @@ impl SpanLog {
         sum.copy_s += span.copy.end - span.copy.start;
         sum.kernel_s += span.kernel.end - span.kernel.start;
         sum.batches += 1;
-        if self.spans.len() >= self.most {
+        if self.spans.len() >= self.max {
             self.spans.pop_front();
         }
         self.spans.push_back(span);

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use super::batch::Batch;
 use super::options::{LoaderOptions, check_counts};
 use super::outputs::{Output, OutputPool};
-use crate::backend::{Backend, Feed, Footprint, Lane, LaneSpec, MemoryUse, Strategy, SubmissionId, Wait};
+use crate::backend::{Backend, Footprint, Input, Lane, LaneSpec, MemoryUse, Strategy, SubmissionId, Wait};
 use crate::error::{DeviceError, OpenError, Unsupported};
 use crate::layout::{BatchLayout, SampleLayout};
 use crate::preprocess::Preprocess;
@@ -294,7 +294,7 @@ impl<B: Backend> Feeder<B> {
         output.indices.clear();
         output.indices.extend(self.fed..self.fed + frames.len() as u64);
         let Output { tensor, indices, labels } = output;
-        match self.lane.submit(Feed::Staged(filled), frames.len(), tensor) {
+        match self.lane.submit(Input::Staged(filled), frames.len(), tensor) {
             Ok(submitted) => {
                 self.pending.push((submitted.id, submitted.tensor.clone()));
                 self.fed += frames.len() as u64;

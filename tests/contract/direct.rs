@@ -4,7 +4,7 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use gpufeed::backend::{Feed, Lane, LaneSpec, Tensor, Wait};
+use gpufeed::backend::{Input, Lane, LaneSpec, Tensor, Wait};
 use gpufeed::preprocess::{error_bound, expected, fingerprint};
 use gpufeed::{
     BatchLayout, DeviceError, FloatType, HostArena, Normalize, OpenError, Preprocess, SampleLayout, StableHostMemory,
@@ -50,16 +50,8 @@ fn arena(bytes: usize) -> Arc<HostArena> {
 }
 
 fn spec(sample: SampleLayout, preprocess: Preprocess, memory: Arc<dyn StableHostMemory>) -> LaneSpec {
-    LaneSpec {
-        layout: BatchLayout::new(sample, BATCH).expect("a valid batch"),
-        preprocess,
-        strategy: Strategy::Imported,
-        slots: 2,
-        outputs: 4,
-        fingerprints: false,
-        memory: Some(memory),
-        timing: false,
-    }
+    let layout = BatchLayout::new(sample, BATCH).expect("a valid batch");
+    LaneSpec { outputs: 4, memory: Some(memory), ..LaneSpec::new(layout, preprocess, Strategy::Imported) }
 }
 
 fn bytes_layout(len: usize) -> SampleLayout {
@@ -85,7 +77,7 @@ fn gathered(memory: &HostArena, offsets: &[u64], len: usize) -> Vec<u8> {
 fn each<L: Lane>(lane: &mut L, spec: &LaneSpec, offsets: &[u64], mut check: impl FnMut(&[u64], Vec<u8>)) {
     let mut output = lane.output().expect("an output");
     for batch in offsets.chunks(BATCH) {
-        let submitted = lane.submit(Feed::Direct(batch), batch.len(), output).expect("it is sent");
+        let submitted = lane.submit(Input::Direct(batch), batch.len(), output).expect("it is sent");
         let desc = spec.preprocess.tensor(&spec.layout, batch.len());
         check(batch, submitted.tensor.read(&desc).expect("it can be read"));
         output = submitted.tensor;
@@ -103,10 +95,9 @@ pub fn samples_of_every_size_arrive_whole<B: TestDevice>(backend: &B, _: Strateg
         let spec = spec(bytes_layout(len), Preprocess::Raw, memory.clone());
         let mut lane = backend.open_lane(&spec).expect("the lane opens");
         assert!(lane.begin().expect("the device is there").is_none(), "there are no slots");
-        assert_eq!(
-            lane.memory().held,
-            gpufeed::backend::Footprint { outputs: 0, ..backend.footprint(&spec).expect("ok") }
-        );
+        let mut held = backend.footprint(&spec).expect("ok");
+        held.outputs = 0;
+        assert_eq!(lane.memory().held, held);
         each(&mut lane, &spec, &shuffled(samples, 0, len, len), |batch, got| {
             assert!(got == gathered(&memory, batch, len), "samples of {len} bytes at {batch:?}");
         });
@@ -220,7 +211,7 @@ pub fn fingerprints_are_those_of_the_samples<B: TestDevice>(backend: &B, _: Stra
         };
         let mut output = lane.output().expect("an output");
         for batch in shuffled(25, 3, len, 9).chunks(BATCH) {
-            output = lane.submit(Feed::Direct(batch), batch.len(), output).expect("it is sent").tensor;
+            output = lane.submit(Input::Direct(batch), batch.len(), output).expect("it is sent").tensor;
             let want: Vec<u64> = gathered(&memory, batch, len).chunks(len).map(fingerprint).collect();
             assert_eq!(output.fingerprints(batch.len()).expect("it can be read"), Some(want), "{sample}");
             lane.reap(Wait::All, &mut Vec::new()).expect("the device is there");
@@ -237,7 +228,7 @@ pub fn many_shuffled_batches_are_in_flight_at_once<B: TestDevice>(backend: &B, _
         for batch in shuffled(200, 0, 1200, seed).chunks(BATCH) {
             let mut output = lane.output().expect("an output");
             let tensor = loop {
-                match lane.submit(Feed::Direct(batch), batch.len(), output) {
+                match lane.submit(Input::Direct(batch), batch.len(), output) {
                     Ok(submitted) => break submitted.tensor,
                     Err(rejected) => {
                         assert_eq!(lane.in_flight(), spec.slots + spec.outputs, "{}", rejected.error);
@@ -266,7 +257,7 @@ pub fn what_cannot_be_read_is_refused<B: TestDevice>(backend: &B, _: Strategy) {
     for (offsets, samples) in
         [(&[901][..], 1), (&[u64::MAX][..], 1), (&[0, 1][..], 1), (&[][..], 0), (&[0; BATCH + 1][..], BATCH + 1)]
     {
-        let rejected = lane.submit(Feed::Direct(offsets), samples, output).expect_err("it cannot be read");
+        let rejected = lane.submit(Input::Direct(offsets), samples, output).expect_err("it cannot be read");
         assert!(matches!(rejected.error, DeviceError::Refused { .. }), "{}", rejected.error);
         output = rejected.tensor;
     }
@@ -281,7 +272,7 @@ pub fn an_output_that_fails_costs_its_batch_only<B: TestDevice>(backend: &B, _: 
     for first in [0, 64, 128, 192, 256, 320, 384, 448] {
         let spoilt = lane.output().expect("an output");
         assert!(backend.spoil(&spoilt));
-        let rejected = lane.submit(Feed::Direct(&[first]), 1, spoilt).expect_err("the output is destroyed");
+        let rejected = lane.submit(Input::Direct(&[first]), 1, spoilt).expect_err("the output is destroyed");
         assert!(matches!(rejected.error, DeviceError::Refused { .. }), "{}", rejected.error);
         each(&mut lane, &spec, &[first, first + 64], |batch, got| assert_eq!(got, gathered(&memory, batch, 64)));
     }
@@ -307,7 +298,7 @@ fn watched<B: TestDevice>(backend: &B) -> (B::Lane, Arc<AtomicBool>) {
 
 fn send<L: Lane>(lane: &mut L) -> L::Tensor {
     let output = lane.output().expect("an output");
-    lane.submit(Feed::Direct(&[0, 20_000, 40_000, 60_000]), 4, output).expect("it is sent").tensor
+    lane.submit(Input::Direct(&[0, 20_000, 40_000, 60_000]), 4, output).expect("it is sent").tensor
 }
 
 pub fn memory_is_let_go_after_its_last_use<B: TestDevice>(backend: &B, _: Strategy) {
@@ -337,7 +328,7 @@ pub fn a_device_may_be_destroyed_while_it_reads<B: TestDevice>(backend: &B, _: S
     let (mut lane, gone) = watched(backend);
     let tensors: Vec<_> = (0..4).map(|_| send(&mut lane)).collect();
     backend.lose();
-    let rejected = lane.submit(Feed::Direct(&[0]), 1, tensors[0].clone()).expect_err("the device is gone");
+    let rejected = lane.submit(Input::Direct(&[0]), 1, tensors[0].clone()).expect_err("the device is gone");
     assert!(matches!(rejected.error, DeviceError::Lost { .. }), "{}", rejected.error);
     let lost = lane.reap(Wait::All, &mut Vec::new());
     assert!(matches!(lost, Err(DeviceError::Lost { .. })), "{lost:?}");

@@ -1,6 +1,6 @@
 //! The contract of a lane, without a loader.
 
-use gpufeed::backend::{Feed, Lane, LaneSpec, Tensor, Wait};
+use gpufeed::backend::{Input, Lane, LaneSpec, Tensor, Wait};
 use gpufeed::staging::{Fill, Filled, Finish};
 use gpufeed::{BatchLayout, DeviceError, Preprocess, SampleLayout, Strategy};
 
@@ -11,16 +11,8 @@ pub const BATCH: usize = 4;
 
 pub fn spec(strategy: Strategy, slots: usize) -> LaneSpec {
     let sample = SampleLayout::image(31, 17, 3).expect("a valid layout");
-    LaneSpec {
-        layout: BatchLayout::new(sample, BATCH).expect("a valid batch"),
-        preprocess: Preprocess::Raw,
-        strategy,
-        slots,
-        outputs: 8,
-        fingerprints: false,
-        memory: None,
-        timing: false,
-    }
+    let layout = BatchLayout::new(sample, BATCH).expect("a valid batch");
+    LaneSpec { slots, outputs: 8, ..LaneSpec::new(layout, Preprocess::Raw, strategy) }
 }
 
 /// Bytes that differ by batch, and by sample within it.
@@ -58,7 +50,7 @@ pub fn bytes_arrive_as_they_were_written<B: TestDevice>(backend: &B, strategy: S
     for (batch, samples) in [4, 1, 3, 2, 4].into_iter().enumerate() {
         let bytes = batch_bytes(batch, samples);
         let filled = write(begin(&mut lane), &bytes);
-        let submitted = lane.submit(Feed::Staged(filled), samples, output).expect("it is sent");
+        let submitted = lane.submit(Input::Staged(filled), samples, output).expect("it is sent");
         assert_eq!(submitted.tensor.read(&desc(samples)).expect("it can be read"), bytes);
         output = submitted.tensor;
         let mut finished = Vec::new();
@@ -77,7 +69,7 @@ pub fn several_batches_are_in_flight_at_once<B: TestDevice>(backend: &B, strateg
     for (batch, fill) in fills.into_iter().enumerate().rev() {
         let filled = write(fill, &batch_bytes(batch, BATCH));
         let output = lane.output().expect("an output");
-        let submitted = lane.submit(Feed::Staged(filled), BATCH, output).expect("it is sent");
+        let submitted = lane.submit(Input::Staged(filled), BATCH, output).expect("it is sent");
         tensors.push((batch, submitted.tensor));
     }
     let mut finished = Vec::new();
@@ -101,7 +93,7 @@ pub fn a_tensor_that_is_sent_again_reads_as_what_was_sent_last<B: TestDevice>(ba
         // As where a batch is dropped unread, and its tensor becomes a later one's.
         for batch in [2 * round, 2 * round + 1] {
             let filled = write(begin(&mut lane), &batch_bytes(batch, BATCH));
-            output = lane.submit(Feed::Staged(filled), BATCH, output).expect("it is sent").tensor;
+            output = lane.submit(Input::Staged(filled), BATCH, output).expect("it is sent").tensor;
             // So that a slow device has finished the first and not the second.
             std::thread::sleep(std::time::Duration::from_micros(200));
         }
@@ -124,7 +116,7 @@ pub fn a_slot_is_not_reused_before_the_device_has_read_it<B: TestDevice>(backend
         };
         let filled = write(fill, &batch_bytes(batch, BATCH));
         let output = lane.output().expect("an output");
-        tensors.push(lane.submit(Feed::Staged(filled), BATCH, output).expect("it is sent").tensor);
+        tensors.push(lane.submit(Input::Staged(filled), BATCH, output).expect("it is sent").tensor);
     }
     lane.reap(Wait::All, &mut Vec::new()).expect("the device is there");
     let desc = spec.preprocess.tensor(&spec.layout, BATCH);
@@ -141,7 +133,7 @@ pub fn nothing_in_flight_means_that_every_slot_is_free<B: TestDevice>(backend: &
         let fills = [begin(&mut lane), begin(&mut lane)];
         for fill in fills {
             let filled = write(fill, &batch_bytes(round, BATCH));
-            let submitted = lane.submit(Feed::Staged(filled), BATCH, outputs.remove(0)).expect("it is sent");
+            let submitted = lane.submit(Input::Staged(filled), BATCH, outputs.remove(0)).expect("it is sent");
             outputs.push(submitted.tensor);
         }
         let mut finished = Vec::new();
@@ -167,7 +159,7 @@ pub fn a_half_filled_slot_is_never_sent<B: TestDevice>(backend: &B, strategy: St
     let bytes = batch_bytes(9, BATCH);
     let filled = write(begin(&mut lane), &bytes);
     let output = lane.output().expect("an output");
-    let submitted = lane.submit(Feed::Staged(filled), BATCH, output).expect("it is sent");
+    let submitted = lane.submit(Input::Staged(filled), BATCH, output).expect("it is sent");
     let desc = spec.preprocess.tensor(&spec.layout, BATCH);
     assert_eq!(submitted.tensor.read(&desc).expect("it can be read"), bytes);
 }
@@ -178,14 +170,14 @@ pub fn what_is_refused_comes_back<B: TestDevice>(backend: &B, strategy: Strategy
     let output = lane.output().expect("an output");
     // One sample is filled, and four are to be sent.
     let filled = write(begin(&mut lane), &batch_bytes(0, 1));
-    let rejected = lane.submit(Feed::Staged(filled), BATCH, output).expect_err("too little is filled");
+    let rejected = lane.submit(Input::Staged(filled), BATCH, output).expect_err("too little is filled");
     assert!(matches!(rejected.error, DeviceError::Refused { .. }), "{}", rejected.error);
-    let direct = lane.submit(Feed::Direct(&[0]), 1, rejected.tensor).expect_err("this strategy has slots");
+    let direct = lane.submit(Input::Direct(&[0]), 1, rejected.tensor).expect_err("this strategy has slots");
     assert!(matches!(direct.error, DeviceError::Refused { .. }), "{}", direct.error);
     // The only slot and the output are there again.
     let bytes = batch_bytes(1, BATCH);
     let filled = write(begin(&mut lane), &bytes);
-    let submitted = lane.submit(Feed::Staged(filled), BATCH, direct.tensor).expect("it is sent");
+    let submitted = lane.submit(Input::Staged(filled), BATCH, direct.tensor).expect("it is sent");
     let desc = spec.preprocess.tensor(&spec.layout, BATCH);
     assert_eq!(submitted.tensor.read(&desc).expect("it can be read"), bytes);
 }
@@ -200,12 +192,12 @@ pub fn an_output_that_fails_does_not_take_the_slot_along<B: TestDevice>(backend:
             return;
         }
         let filled = write(begin(&mut lane), &batch_bytes(0, BATCH));
-        let rejected = lane.submit(Feed::Staged(filled), BATCH, spoilt).expect_err("the output is destroyed");
+        let rejected = lane.submit(Input::Staged(filled), BATCH, spoilt).expect_err("the output is destroyed");
         assert!(matches!(rejected.error, DeviceError::Refused { .. }), "{}", rejected.error);
         let bytes = batch_bytes(batch + 1, BATCH);
         let filled = write(begin(&mut lane), &bytes);
         let output = lane.output().expect("an output");
-        let submitted = lane.submit(Feed::Staged(filled), BATCH, output).expect("it is sent");
+        let submitted = lane.submit(Input::Staged(filled), BATCH, output).expect("it is sent");
         assert_eq!(submitted.tensor.read(&desc).expect("it can be read"), bytes);
         let mut finished = Vec::new();
         lane.reap(Wait::All, &mut finished).expect("the device is there");
@@ -220,7 +212,7 @@ pub fn the_devices_own_times_are_those_of_its_batches<B: TestDevice>(backend: &B
     let mut output = lane.output().expect("an output");
     for batch in 0..3 {
         let filled = write(begin(&mut lane), &batch_bytes(batch, BATCH));
-        output = lane.submit(Feed::Staged(filled), BATCH, output).expect("it is sent").tensor;
+        output = lane.submit(Input::Staged(filled), BATCH, output).expect("it is sent").tensor;
         lane.reap(Wait::All, &mut Vec::new()).expect("the device is there");
         // A device without a clock to be believed tells nothing.
         if let Some(times) = lane.gpu_times() {
@@ -238,7 +230,7 @@ pub fn what_is_submitted_ahead_is_bounded<B: TestDevice>(backend: &B, strategy: 
     let mut submitted = 0;
     while let Some(fill) = lane.begin().expect("the device is there") {
         let filled = write(fill, &batch_bytes(submitted, BATCH));
-        output = lane.submit(Feed::Staged(filled), BATCH, output).expect("it is sent").tensor;
+        output = lane.submit(Input::Staged(filled), BATCH, output).expect("it is sent").tensor;
         submitted += 1;
         assert!(submitted <= spec.slots + spec.outputs, "{submitted} batches are queued");
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use gpufeed::backend::host::{Faults, HostBackend, Moments, Release};
-use gpufeed::backend::{Backend, Feed, Lane, Tensor, Wait};
+use gpufeed::backend::{Backend, Input, Lane, Tensor, Wait};
 use gpufeed::source::random_images;
 use gpufeed::{Loader, LoaderOptions, SampleLayout, Strategy};
 
@@ -30,7 +30,7 @@ fn the_only_slot_comes_back_whenever_its_copy_and_its_kernel_end() {
         let mut output = lane.output().expect("an output");
         for batch in 0..3 {
             let filled = write(begin(&mut lane), &batch_bytes(batch, BATCH));
-            output = lane.submit(Feed::Staged(filled), BATCH, output).expect("it is sent").tensor;
+            output = lane.submit(Input::Staged(filled), BATCH, output).expect("it is sent").tensor;
             let mut finished = Vec::new();
             for _ in 0..=LOOKS {
                 lane.reap(Wait::Poll, &mut finished).expect("the device is there");
@@ -49,7 +49,7 @@ fn a_slot_is_free_when_its_copy_has_ended_and_a_submission_when_its_kernel_has()
         host_with(Moments::Released(Arc::clone(&release))).open_lane(&spec(Strategy::Memcpy, 1)).expect("it opens");
     let output = lane.output().expect("an output");
     let filled = write(begin(&mut lane), &batch_bytes(0, BATCH));
-    let tensor = lane.submit(Feed::Staged(filled), BATCH, output).expect("it is sent").tensor;
+    let tensor = lane.submit(Input::Staged(filled), BATCH, output).expect("it is sent").tensor;
     let mut finished = Vec::new();
 
     lane.reap(Wait::Poll, &mut finished).expect("the device is there");
@@ -76,7 +76,7 @@ fn what_ended_between_two_looks_is_not_forgotten() {
     for batch in 0..2 {
         let filled = write(begin(&mut lane), &batch_bytes(batch, BATCH));
         let output = lane.output().expect("an output");
-        lane.submit(Feed::Staged(filled), BATCH, output).expect("it is sent");
+        lane.submit(Input::Staged(filled), BATCH, output).expect("it is sent");
     }
     // The kernel's end is there to be seen before the copy's is.
     release.end_kernel();

@@ -58,16 +58,9 @@ pub fn lane_spec(
 ) -> LaneSpec {
     let (mean, std) = ([0.485, 0.456, 0.406, 0.5], [0.229, 0.224, 0.225, 0.25]);
     let normalize = Normalize::new(&mean[..channels], &std[..channels]).with_layout(order).with_dtype(dtype);
-    LaneSpec {
-        layout: BatchLayout::new(SampleLayout::image(height, width, channels).expect("valid"), batch).expect("valid"),
-        preprocess: normalize.into(),
-        strategy,
-        slots: 2,
-        outputs: 4,
-        fingerprints: true,
-        memory: None,
-        timing: false,
-    }
+    let image = SampleLayout::image(height, width, channels).expect("valid");
+    let layout = BatchLayout::new(image, batch).expect("valid");
+    LaneSpec { outputs: 4, fingerprints: true, ..LaneSpec::new(layout, normalize.into(), strategy) }
 }
 
 /// Images that all differ, with every value in every channel once there are as many pixels.

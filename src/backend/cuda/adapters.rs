@@ -21,7 +21,8 @@ pub fn adapters() -> Vec<AdapterInfo> {
 /// All CUDA devices, or in one line why there are none.
 pub(super) fn find() -> Result<Vec<AdapterInfo>, String> {
     let version = driver::start()?;
-    let devices = driver::devices().map_err(|error| format!("the driver lists no device: {}", driver::words(error)))?;
+    let devices =
+        driver::devices().map_err(|error| format!("the driver lists no device: {}", driver::explain(error)))?;
     if devices.is_empty() {
         return Err("the NVIDIA driver has no device here".to_owned());
     }

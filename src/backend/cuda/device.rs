@@ -14,7 +14,7 @@ use crate::error::{DeviceError, OpenError};
 /// How `registered` brings scattered samples to the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Gather {
+pub enum GatherMethod {
     /// One call that queues a copy for each sample (`cuMemcpyBatchAsync`): the fastest, since copy engines make larger requests of
     /// the bus than kernels do, at about a microsecond of CPU a sample. Needs a driver of CUDA 12.8 or later.
     Batched,
@@ -29,7 +29,7 @@ pub enum Gather {
 #[derive(Clone, Debug)]
 pub struct CudaBackend {
     inner: Arc<Inner>,
-    gather: Gather,
+    gather: GatherMethod,
 }
 
 #[derive(Debug)]
@@ -81,16 +81,16 @@ impl CudaBackend {
         let batch = BatchCopy::load(version);
         let modules = Modules::load(&context).map_err(|error| lost.error("the kernels cannot be loaded", error))?;
         let reads = Stream::new(&context).map_err(|error| lost.error("a stream cannot be made", error))?;
-        let gather = if batch.is_some() { Gather::Batched } else { Gather::Kernel };
+        let gather = if batch.is_some() { GatherMethod::Batched } else { GatherMethod::Kernel };
         Ok(Self { inner: Arc::new(Inner { info, modules, batch, reads, lost, context }), gather })
     }
 
     /// The same device, with another way for `registered` to gather samples. The default is the fastest that the driver has.
     ///
     /// # Errors
-    /// [`OpenError::Option`] for [`Gather::Batched`] where the driver is older than CUDA 12.8.
-    pub fn with_gather(&self, gather: Gather) -> Result<Self, OpenError> {
-        if gather == Gather::Batched && self.inner.batch.is_none() {
+    /// [`OpenError::Option`] for [`GatherMethod::Batched`] where the driver is older than CUDA 12.8.
+    pub fn with_gather(&self, gather: GatherMethod) -> Result<Self, OpenError> {
+        if gather == GatherMethod::Batched && self.inner.batch.is_none() {
             let reason = format!("batched copies need CUDA 12.8, and this is {}", self.inner.info.driver_info);
             return Err(OpenError::Option { option: "gather", reason });
         }
@@ -99,7 +99,7 @@ impl CudaBackend {
 
     /// How `registered` gathers samples.
     #[must_use]
-    pub fn gather(&self) -> Gather {
+    pub fn gather(&self) -> GatherMethod {
         self.gather
     }
 
@@ -130,7 +130,7 @@ impl CudaBackend {
     }
 
     pub(super) fn batch(&self) -> Option<BatchCopy> {
-        self.inner.batch.filter(|_| self.gather == Gather::Batched)
+        self.inner.batch.filter(|_| self.gather == GatherMethod::Batched)
     }
 
     pub(super) fn reads(&self) -> &CudaStream {

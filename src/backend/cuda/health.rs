@@ -4,7 +4,7 @@ use std::sync::{Arc, OnceLock};
 
 use cudarc::driver::{CudaContext, DriverError, sys::CUresult};
 
-use super::driver::{self, words};
+use super::driver::{self, explain};
 use crate::error::DeviceError;
 
 /// Why a device was lost, once it is. Clones are the same flag; the first reason stays.
@@ -36,11 +36,11 @@ impl LostFlag {
     /// The error of an operation. After one that is sticky the device is lost, if it says so itself.
     pub(super) fn error(&self, what: &str, error: DriverError) -> DeviceError {
         if is_loss(error, || self.context.as_ref().map_or(Err(error), driver::probe)) {
-            self.set(format!("{what}: {}", words(error)));
+            self.set(format!("{what}: {}", explain(error)));
         }
         match self.check() {
             Err(lost) => lost,
-            Ok(()) => DeviceError::Refused { message: format!("{what}: {}", words(error)) },
+            Ok(()) => DeviceError::Refused { message: format!("{what}: {}", explain(error)) },
         }
     }
 

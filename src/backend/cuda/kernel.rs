@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use cudarc::driver::{CudaContext, CudaStream, DriverError};
 
-use super::driver::{Affine, Copied, DeviceMemory, Direct, Gathered, Module, Normalized, Samples, Shape, Sums};
+use super::driver::{
+    Affine, Copied, DeviceMemory, Gathered, Module, Normalized, RegisteredReader, Samples, Shape, Sums,
+};
 use crate::backend::LaneSpec;
 use crate::preprocess::{FloatType, Normalize, Preprocess, TensorLayout};
 
@@ -83,7 +85,7 @@ impl Kernels {
     pub(super) fn gather(
         &self,
         stream: &CudaStream,
-        direct: &Direct,
+        direct: &RegisteredReader,
         offsets: &[u64],
         on_device: &DeviceMemory,
         to: &DeviceMemory,

@@ -5,14 +5,14 @@ use std::sync::Arc;
 use cudarc::driver::{CudaContext, DriverError};
 
 use super::device::CudaBackend;
-use super::driver::{Copying, DeviceMemory, Direct, Event, Memory, Stream, wait_for};
+use super::driver::{Copying, DeviceMemory, Event, Memory, RegisteredReader, Stream, wait_for};
 use super::kernel::{Kernels, fingerprint_bytes};
 use super::staging::Slots;
 use super::tensor::CudaTensor;
 use super::timing::{Marks, Timing};
 use crate::backend::completions::{Completions, DeviceProgress};
 use crate::backend::{
-    Feed, Footprint, GpuSpan, GpuTimes, Lane, LaneSpec, MemoryUse, Rejected, SubmissionId, Submitted, Wait,
+    Footprint, GpuSpan, GpuTimes, Input, Lane, LaneSpec, MemoryUse, Rejected, SubmissionId, Submitted, Wait,
 };
 use crate::error::DeviceError;
 use crate::staging::{Cancelled, Fill, SlotPool};
@@ -24,7 +24,7 @@ pub struct CudaLane {
     pub(super) completions: Completions<SlotRead, Running>,
     /// Slots that a lost device was reading.
     pub(super) abandoned: Vec<SlotRead>,
-    pub(super) direct: Option<Direct>,
+    pub(super) direct: Option<RegisteredReader>,
     pub(super) buffers: Vec<Buffer>,
     pub(super) kernels: Kernels,
     pub(super) upload: Arc<Stream>,
@@ -149,6 +149,8 @@ impl CudaLane {
     }
 }
 
+impl crate::backend::sealed::Sealed for CudaLane {}
+
 impl Lane for CudaLane {
     type Tensor = CudaTensor;
 
@@ -184,13 +186,13 @@ impl Lane for CudaLane {
 
     fn submit(
         &mut self,
-        feed: Feed<'_>,
+        input: Input<'_>,
         samples: usize,
         output: CudaTensor,
     ) -> Result<Submitted<CudaTensor>, Rejected<CudaTensor>> {
-        let submitted = match feed {
-            Feed::Staged(filled) => self.submit_staged(&filled, samples, &output),
-            Feed::Direct(offsets) => self.submit_direct(offsets, samples, &output),
+        let submitted = match input {
+            Input::Staged(filled) => self.submit_staged(&filled, samples, &output),
+            Input::Direct(offsets) => self.submit_direct(offsets, samples, &output),
         };
         match submitted {
             Ok(id) => Ok(Submitted { id, tensor: output }),

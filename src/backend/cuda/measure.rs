@@ -13,6 +13,7 @@ use crate::staging::HostMemory;
 
 /// How fast kernels move bytes in device memory, read and written, in bytes a second.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct KernelSpeed {
     /// The normalisation of full batches, alone on the device.
     pub normalize: f64,
@@ -84,7 +85,7 @@ impl CudaBackend {
         self.lost().check()?;
         let bytes = bytes.max(1);
         let from = Memory::pinned(self.context(), bytes, PinKind::Cached)
-            .map_err(|error| super::locks::LockBudget::read().error(bytes as u64, &driver::words(error)))?;
+            .map_err(|error| super::locks::LockBudget::read().error(bytes as u64, &driver::explain(error)))?;
         self.measure_copies_from(from, bytes, at_least)
     }
 

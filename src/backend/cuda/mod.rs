@@ -19,12 +19,12 @@
 //! # Page-locked memory
 //!
 //! `pinned-ring` locks its slots once. `registered` locks the source's own memory in place ([`HostArena`](crate::HostArena) is memory to load a
-//! data set into) and has the device gather the samples: see [`Gather`].
+//! data set into) and has the device gather the samples: see [`GatherMethod`].
 
 mod adapters;
+mod backend;
 mod device;
 mod driver;
-mod feed;
 mod health;
 mod kernel;
 mod lane;
@@ -38,7 +38,7 @@ mod timing;
 mod uses;
 
 pub use adapters::adapters;
-pub use device::{CudaBackend, Gather};
+pub use device::{CudaBackend, GatherMethod};
 pub use lane::CudaLane;
 pub use measure::KernelSpeed;
 pub use tensor::{CudaTensor, OnStream};

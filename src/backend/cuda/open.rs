@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use cudarc::driver::DriverError;
 
+use super::backend::{device_buffers, device_bytes};
 use super::device::CudaBackend;
-use super::driver::{self, DeviceMemory, Direct, Event, Registration, Stream};
-use super::feed::{device_buffers, device_bytes};
+use super::driver::{self, DeviceMemory, Event, RegisteredReader, Registration, Stream};
 use super::health::is_sticky;
 use super::kernel::Kernels;
 use super::lane::{Buffer, CudaLane};
@@ -30,7 +30,7 @@ impl CudaLane {
         let direct = match (spec.strategy, &spec.memory) {
             (Strategy::Registered, Some(memory)) => {
                 let streams = vec![Arc::clone(&upload), Arc::clone(&compute)];
-                Some(Direct::new(register(backend, memory)?, streams, spec.layout.batch_size()))
+                Some(RegisteredReader::new(register(backend, memory)?, streams, spec.layout.batch_size()))
             }
             _ => None,
         };
@@ -81,7 +81,7 @@ fn register(backend: &CudaBackend, memory: &Arc<dyn StableHostMemory>) -> Result
         }
         let cause = format!(
             "the source's memory was refused ({}); `pinned-ring` needs no more than its slots",
-            driver::words(error)
+            driver::explain(error)
         );
         budget.error(bytes, &cause)
     })

@@ -59,7 +59,7 @@ impl Slots {
             if is_sticky(error) {
                 return self.lost.error("page-locking a slot", error);
             }
-            let cause = format!("a slot of {} bytes was refused: {}", self.bytes, super::driver::words(error));
+            let cause = format!("a slot of {} bytes was refused: {}", self.bytes, super::driver::explain(error));
             LockBudget::read().error(self.total(), &cause)
         })?;
         self.made += 1;

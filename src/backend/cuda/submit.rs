@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use cudarc::driver::{CudaStream, DriverError};
 
+use super::backend::reads_host;
 use super::driver::{self, Event, Memory};
-use super::feed::reads_host;
 use super::lane::{CudaLane, Running, SlotRead};
 use super::tensor::CudaTensor;
 use super::timing::Timing;
@@ -200,7 +200,7 @@ impl CudaLane {
             Some(direct) => {
                 let (on_device, to, sums) = (&self.buffers[turn].memory, output.memory(), output.sums());
                 let timing = &mut self.timing;
-                driver::upload_words(&stream, &self.offsets, on_device)
+                driver::upload_offsets(&stream, &self.offsets, on_device)
                     .map(|()| timing.iter_mut().for_each(|timing| timing.kernel_starts(&stream, true)))
                     .and_then(|()| self.kernels.gather(&stream, direct, &self.offsets, on_device, to, sums))
                     .map(|()| timing.iter_mut().for_each(|timing| timing.kernel_ends(&stream)))

@@ -109,6 +109,8 @@ impl CudaTensor {
     }
 }
 
+impl crate::backend::sealed::Sealed for CudaTensor {}
+
 impl Tensor for CudaTensor {
     fn wait(&self) -> Result<(), DeviceError> {
         let lost = self.0.backend.lost();
@@ -168,7 +170,7 @@ impl Drop for OnStream<'_> {
         let event = spare.map_or_else(|| Event::new(self.tensor.0.backend.context()), Ok);
         let marked = event.and_then(|event| event.record(self.stream).map(|()| event));
         let marked = marked.inspect_err(|error| {
-            log::debug!("the end of a use cannot be marked, so it is waited for: {}", driver::words(*error));
+            log::debug!("the end of a use cannot be marked, so it is waited for: {}", driver::explain(*error));
             // An error here is sticky, and then nothing uses the tensor any more.
             let _ = driver::wait_for(self.stream);
         });

@@ -83,7 +83,7 @@ impl Timing {
         if let Some(marks) = &self.current
             && let Err(error) = event(marks).record(stream)
         {
-            log::debug!("a batch is not measured: {}", driver::words(error));
+            log::debug!("a batch is not measured: {}", driver::explain(error));
             self.free.extend(self.current.take());
         }
     }
@@ -103,7 +103,7 @@ impl Timing {
                 self.log.add(span);
             }
             Ok(_) => self.log.distrust(),
-            Err(error) => log::debug!("a batch's times cannot be read: {}", driver::words(error)),
+            Err(error) => log::debug!("a batch's times cannot be read: {}", driver::explain(error)),
         }
         self.free.push(marks);
     }

@@ -44,6 +44,8 @@ impl HostBackend {
     }
 }
 
+impl crate::backend::sealed::Sealed for HostBackend {}
+
 impl Backend for HostBackend {
     type Lane = HostLane;
     type Tensor = HostTensor;

@@ -7,7 +7,7 @@ use super::kernel::Kernel;
 use super::queue::{Queue, StagedSlot};
 use super::tensor::HostTensor;
 use crate::backend::{
-    Feed, Footprint, GpuSpan, GpuTimes, Lane, LaneSpec, MemoryUse, Rejected, SubmissionId, Submitted, Wait,
+    Footprint, GpuSpan, GpuTimes, Input, Lane, LaneSpec, MemoryUse, Rejected, SubmissionId, Submitted, Wait,
     check_filled,
 };
 use crate::error::DeviceError;
@@ -62,6 +62,8 @@ impl HostLane {
     }
 }
 
+impl crate::backend::sealed::Sealed for HostLane {}
+
 impl Lane for HostLane {
     type Tensor = HostTensor;
 
@@ -86,13 +88,13 @@ impl Lane for HostLane {
 
     fn submit(
         &mut self,
-        feed: Feed<'_>,
+        input: Input<'_>,
         samples: usize,
         output: HostTensor,
     ) -> Result<Submitted<HostTensor>, Rejected<HostTensor>> {
-        let submitted = match feed {
-            Feed::Staged(filled) => self.submit_staged(&filled, samples, &output),
-            Feed::Direct(_) => Err(DeviceError::Refused { message: "host memory has no direct feeding".to_owned() }),
+        let submitted = match input {
+            Input::Staged(filled) => self.submit_staged(&filled, samples, &output),
+            Input::Direct(_) => Err(DeviceError::Refused { message: "host memory has no direct feeding".to_owned() }),
         };
         match submitted {
             Ok(id) => Ok(Submitted { id, tensor: output }),

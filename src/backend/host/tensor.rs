@@ -114,6 +114,8 @@ impl HostTensor {
     }
 }
 
+impl crate::backend::sealed::Sealed for HostTensor {}
+
 impl Tensor for HostTensor {
     fn wait(&self) -> Result<(), DeviceError> {
         self.written().map(drop)

@@ -15,6 +15,8 @@ use super::vulkan::{self, KeepAlive, Place};
 use crate::backend::{AdapterInfo, Backend, Footprint, LaneSpec, Strategy};
 use crate::error::{DeviceError, OpenError, Unsupported};
 
+impl crate::backend::sealed::Sealed for WgpuBackend {}
+
 impl Backend for WgpuBackend {
     type Lane = WgpuLane;
     type Tensor = WgpuTensor;

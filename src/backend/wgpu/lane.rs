@@ -13,7 +13,7 @@ use super::timing::Timing;
 use super::work::Work;
 use crate::backend::completions::{Completions, DeviceProgress};
 use crate::backend::{
-    Feed, Footprint, GpuSpan, GpuTimes, Lane, LaneSpec, MemoryUse, Rejected, Strategy, SubmissionId, Submitted, Wait,
+    Footprint, GpuSpan, GpuTimes, Input, Lane, LaneSpec, MemoryUse, Rejected, Strategy, SubmissionId, Submitted, Wait,
 };
 use crate::error::{DeviceError, OpenError};
 use crate::preprocess::Preprocess;
@@ -128,6 +128,8 @@ impl WgpuLane {
     }
 }
 
+impl crate::backend::sealed::Sealed for WgpuLane {}
+
 impl Lane for WgpuLane {
     type Tensor = WgpuTensor;
 
@@ -183,13 +185,13 @@ impl Lane for WgpuLane {
 
     fn submit(
         &mut self,
-        feed: Feed<'_>,
+        input: Input<'_>,
         samples: usize,
         output: WgpuTensor,
     ) -> Result<Submitted<WgpuTensor>, Rejected<WgpuTensor>> {
-        let submitted = match feed {
-            Feed::Staged(filled) => self.submit_staged(&filled, samples, &output),
-            Feed::Direct(offsets) => self.submit_direct(offsets, samples, &output),
+        let submitted = match input {
+            Input::Staged(filled) => self.submit_staged(&filled, samples, &output),
+            Input::Direct(offsets) => self.submit_direct(offsets, samples, &output),
         };
         match submitted {
             Ok(id) => Ok(Submitted { id, tensor: output }),

@@ -103,6 +103,8 @@ impl WgpuTensor {
     }
 }
 
+impl crate::backend::sealed::Sealed for WgpuTensor {}
+
 impl Tensor for WgpuTensor {
     fn needs_pump(&self) -> bool {
         self.0.backend.api() == Api::Gl

@@ -7,7 +7,7 @@ use std::sync::{Arc, mpsc};
 
 use super::health::LostFlag;
 use super::{WgpuBackend, adapters, adapters_of, requirements};
-use crate::backend::{AdapterInfo, Api, Backend, Feed, Lane, LaneSpec, Strategy, Wait};
+use crate::backend::{AdapterInfo, Api, Backend, Input, Lane, LaneSpec, Strategy, Wait};
 use crate::error::{DeviceError, OpenError};
 use crate::layout::{BatchLayout, SampleLayout};
 use crate::memory::StableHostMemory;
@@ -230,7 +230,7 @@ fn imported_memory_is_let_go_with_a_destroyed_device() {
         drop(spec);
         let offsets: Vec<u64> = (0..batch as u64).map(|sample| sample << 20).collect();
         let output = lane.output().expect("an output");
-        let sent = lane.submit(Feed::Direct(&offsets), batch, output).expect("it is sent");
+        let sent = lane.submit(Input::Direct(&offsets), batch, output).expect("it is sent");
         own.device().destroy();
         drop((lane, sent));
         // The last one to hold the queue waits for it.
@@ -259,7 +259,7 @@ fn a_device_says_of_its_copies_what_is_possible_or_nothing() {
             let mut fill = lane.begin().expect("no error").expect("a slot");
             assert!(fill.take_region(batch << 20).commit());
             let Finish::Filled(filled) = fill.finish() else { panic!("all of it is committed") };
-            output = lane.submit(Feed::Staged(filled), batch, output).expect("it is sent").tensor;
+            output = lane.submit(Input::Staged(filled), batch, output).expect("it is sent").tensor;
             lane.reap(Wait::All, &mut Vec::new()).expect("the device is there");
         }
         let Some(times) = lane.gpu_times() else { continue };

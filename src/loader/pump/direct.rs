@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use super::super::observe::metrics::BatchTimestamps;
 use super::super::outputs::Output;
 use super::{Delivered, Pump};
-use crate::backend::{Feed, Lane, Wait};
+use crate::backend::{Input, Lane, Wait};
 use crate::error::LoadError;
 use crate::source::Source;
 
@@ -77,7 +77,7 @@ impl<L: Lane> Pump<L> {
         self.metrics.begun(located - start, waited);
         let Output { tensor, indices, labels } = output;
         let samples = indices.len();
-        match self.lane.submit(Feed::Direct(&direct.offsets), samples, tensor) {
+        match self.lane.submit(Input::Direct(&direct.offsets), samples, tensor) {
             Ok(submitted) => {
                 let (epoch, at) = (sampler.epoch(), *self.clock.insert(Instant::now()));
                 let [handed_out, ended, sent] = [located; 3];

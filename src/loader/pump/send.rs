@@ -8,7 +8,7 @@ use super::super::observe::metrics::BatchTimestamps;
 use super::super::outputs::Output;
 use super::progress::Begun;
 use super::{Delivered, Pump};
-use crate::backend::{Feed, Lane};
+use crate::backend::{Input, Lane};
 use crate::error::{DeviceError, LoadError, Stage};
 use crate::staging::{Fill, Filled, Finish};
 
@@ -81,7 +81,7 @@ impl<L: Lane> Pump<L> {
         assembly.copy_out(&mut output.indices, &mut output.labels);
         let (number, samples, padding) = (times.number, assembly.samples(), assembly.padding());
         let Output { tensor, indices, labels } = output;
-        match self.lane.submit(Feed::Staged(filled), samples, tensor) {
+        match self.lane.submit(Input::Staged(filled), samples, tensor) {
             Ok(submitted) => {
                 let times = BatchTimestamps { submitted: self.look(), ..times };
                 self.note_submitted(submitted.id, assembly.read_time(), times);

@@ -44,7 +44,7 @@ pub(in super::super) struct Lists {
 }
 
 impl Lists {
-    /// Room for so many copies.
+    /// Room for `copies` copies.
     pub(in super::super) fn with_capacity(copies: usize) -> Self {
         Self { to: Vec::with_capacity(copies), from: Vec::with_capacity(copies), sizes: Vec::with_capacity(copies) }
     }
@@ -90,7 +90,7 @@ impl BatchCopy {
         Some(Self(unsafe { std::mem::transmute::<*mut std::ffi::c_void, Call>(address) }))
     }
 
-    /// Queues one copy a sample, from `offsets` of the registered memory to one place after the other in `to`.
+    /// Queues one copy a sample, from `offsets` of the registered memory one after the other into `to`.
     pub(super) fn gather(
         self,
         stream: &CudaStream,
@@ -104,8 +104,8 @@ impl BatchCopy {
             return Err(DriverError(sys::CUresult::CUDA_ERROR_INVALID_VALUE));
         }
         lists.clear();
-        for (place, offset) in offsets.iter().enumerate() {
-            lists.push(to.address + (place * sample_bytes) as u64, memory.address() + offset, sample_bytes);
+        for (index, offset) in offsets.iter().enumerate() {
+            lists.push(to.address + (index * sample_bytes) as u64, memory.address() + offset, sample_bytes);
         }
         let mut attributes = Attributes { order: 1, hints: [(0, 0); 2], flags: 0 };
         let (mut first, mut failed) = (0, 0);

@@ -71,7 +71,7 @@ impl Drop for Stream {
         // SAFETY: made in `new`, destroyed once, and nothing is queued on it any more.
         let destroyed = unsafe { result::stream::destroy(self.borrowed.cu_stream()) };
         if let Err(error) = bound.and(destroyed) {
-            log::debug!("a stream could not be destroyed: {}", super::words(error));
+            log::debug!("a stream could not be destroyed: {}", super::explain(error));
         }
     }
 }

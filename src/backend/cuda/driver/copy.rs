@@ -85,21 +85,21 @@ fn queue(
     })
 }
 
-/// Queues the copy of a few words out of pageable memory, which the driver has taken when this returns. (From page-locked
+/// Queues the copy of a batch's offsets out of pageable memory, which the driver has taken when this returns. (From page-locked
 /// memory, which the caller must not use here, it would read them later.)
-pub(in super::super) fn upload_words(
+pub(in super::super) fn upload_offsets(
     stream: &CudaStream,
-    words: &Vec<u64>,
+    offsets: &Vec<u64>,
     to: &DeviceMemory,
 ) -> Result<(), DriverError> {
-    let words = words.as_slice();
-    if std::mem::size_of_val(words) > to.bytes() {
+    let offsets = offsets.as_slice();
+    if std::mem::size_of_val(offsets) > to.bytes() {
         return Err(DriverError(sys::CUresult::CUDA_ERROR_INVALID_VALUE));
     }
     bind(stream.context())?;
-    // SAFETY: both ranges are valid for the words' bytes (checked above). From pageable memory the driver copies to its own
-    // staging memory before the call returns, so the words need not live longer.
-    unsafe { result::memcpy_htod_async(to.address, words, stream.cu_stream()) }
+    // SAFETY: both ranges are valid for the offsets' bytes (checked above). From pageable memory the driver copies to its own
+    // staging memory before the call returns, so the offsets need not live longer.
+    unsafe { result::memcpy_htod_async(to.address, offsets, stream.cu_stream()) }
 }
 
 /// Reads `bytes` bytes back, and waits for them and for what was queued on the stream before.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use cudarc::driver::{CudaContext, DriverError, result, sys};
 
-use super::words;
+use super::explain;
 
 /// The oldest driver that can be used: what the PTX and the bindings need.
 const OLDEST: i32 = 12_000;
@@ -31,11 +31,11 @@ pub(in super::super) fn start() -> Result<i32, String> {
     if !unsafe { sys::is_culib_present() } {
         return Err("no NVIDIA driver is installed (libcuda is not there)".to_owned());
     }
-    result::init().map_err(|error| format!("the NVIDIA driver does not start: {}", words(error)))?;
+    result::init().map_err(|error| format!("the NVIDIA driver does not start: {}", explain(error)))?;
     let mut version = 0;
     // SAFETY: the driver writes one number.
     let told = unsafe { sys::cuDriverGetVersion(&raw mut version) }.result();
-    told.map_err(|error| format!("the NVIDIA driver tells no version: {}", words(error)))?;
+    told.map_err(|error| format!("the NVIDIA driver tells no version: {}", explain(error)))?;
     if version < OLDEST {
         let (major, minor) = (version / 1000, version % 1000 / 10);
         return Err(format!("the NVIDIA driver speaks CUDA {major}.{minor}, and 12.0 is needed: update the driver"));

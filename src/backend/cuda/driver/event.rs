@@ -89,7 +89,7 @@ impl Drop for Event {
         // SAFETY: destroyed once, here. The driver keeps what is still pending on it.
         let destroyed = unsafe { result::event::destroy(self.raw) };
         if let Err(error) = bound.and(destroyed) {
-            log::debug!("an event could not be destroyed: {}", super::words(error));
+            log::debug!("an event could not be destroyed: {}", super::explain(error));
         }
     }
 }

@@ -40,7 +40,7 @@ impl Drop for Module {
         // SAFETY: loaded once, unloaded once, and nothing runs any more.
         let unloaded = unsafe { result::module::unload(self.raw) };
         if let Err(error) = idle.and(unloaded) {
-            log::debug!("a module could not be unloaded: {}", super::words(error));
+            log::debug!("a module could not be unloaded: {}", super::explain(error));
         }
     }
 }

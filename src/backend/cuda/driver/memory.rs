@@ -47,7 +47,7 @@ impl Drop for DeviceMemory {
         // SAFETY: allocated in `new`, freed once, and the context has nothing left to do.
         let freed = unsafe { result::free_sync(self.address) };
         if let Err(error) = idle.and(freed) {
-            log::debug!("device memory could not be freed: {}", super::words(error));
+            log::debug!("device memory could not be freed: {}", super::explain(error));
         }
     }
 }
@@ -91,7 +91,7 @@ impl Drop for Pinned {
         // SAFETY: allocated in `new` and freed once. Whoever lets the device read it owns it until that has ended.
         let freed = unsafe { result::free_host(self.base.as_ptr().cast::<c_void>()) };
         if let Err(error) = bound.and(freed) {
-            log::debug!("page-locked memory could not be freed: {}", super::words(error));
+            log::debug!("page-locked memory could not be freed: {}", super::explain(error));
         }
     }
 }

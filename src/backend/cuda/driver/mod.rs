@@ -1,7 +1,7 @@
 //! What is asked of the CUDA driver, in calls that are safe to make. All of the backend's unsafe code is in this folder.
 //!
 //! Three facts carry the safety of asynchronous work here. Host memory that the device reads is owned by what waits for it:
-//! a [`Copying`] or a [`Direct`]. Device memory is freed only when its context has nothing left to do. And every kernel is
+//! a [`Copying`] or a [`RegisteredReader`]. Device memory is freed only when its context has nothing left to do. And every kernel is
 //! launched by one typed function, which checks that what it touches lies inside the memory it is given.
 //!
 //! The chosen device's context is made current on the calling thread before every call: a thread that never did so would open a
@@ -19,12 +19,13 @@ mod limits;
 mod memory;
 mod normalize;
 mod nvml;
+mod reader;
 mod register;
 mod sums;
 
 pub(super) use batch::BatchCopy;
 pub(super) use context::{Stream, probe, wait_for};
-pub(super) use copy::{Copies, Copying, download, upload, upload_words};
+pub(super) use copy::{Copies, Copying, download, upload, upload_offsets};
 pub(super) use device::{Device, devices, of_context, start};
 pub(super) use event::Event;
 pub(super) use launch::Module;
@@ -32,13 +33,14 @@ pub(super) use limits::memlock;
 pub(super) use memory::{DeviceMemory, Memory, PinKind};
 pub(super) use normalize::{Affine, Gathered, Normalized, Shape};
 pub(super) use nvml::Nvml;
-pub(super) use register::{Direct, Registration};
+pub(super) use reader::RegisteredReader;
+pub(super) use register::Registration;
 pub(super) use sums::{Copied, Samples, Sums};
 
 use cudarc::driver::DriverError;
 
-/// What the driver said, in words.
-pub(super) fn words(error: DriverError) -> String {
+/// What the driver reported, for people.
+pub(super) fn explain(error: DriverError) -> String {
     let name = format!("{:?}", error.0);
     match error.error_string() {
         Ok(text) => format!("{name} ({})", text.to_string_lossy()),

@@ -42,16 +42,52 @@ impl Shape {
         (samples * self.sample_bytes()).div_ceil(self.each()) * 16
     }
 
-    fn kind(self) -> &'static str {
+    /// Which kernel normalises samples that follow each other.
+    fn variant(self) -> Variant {
         match self.planar && self.channels > 1 {
-            false => "interleaved",
-            true if u64::from(self.plane).is_multiple_of(self.each()) => "planar",
-            true => "planar_any",
+            false => Variant::Interleaved,
+            true if u64::from(self.plane).is_multiple_of(self.each()) => Variant::Planar,
+            true => Variant::PlanarAny,
         }
     }
 
-    fn name(self, kind: &str) -> String {
-        format!("{kind}_{}_{}", self.channels, if self.half { "f16" } else { "f32" })
+    /// Which one gathers them.
+    fn gather_variant(self) -> Variant {
+        if self.planar && self.channels > 1 { Variant::GatherPlanar } else { Variant::GatherInterleaved }
+    }
+
+    /// The kernel's name in its module.
+    fn name(self, variant: Variant) -> String {
+        format!("{}_{}_{}", variant.prefix(), self.channels, if self.half { "f16" } else { "f32" })
+    }
+}
+
+/// The kernels of `normalize.cu` and `gather.cu`, each of which is there for every number of channels and both floats.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Variant {
+    /// Channels beside each other, or a single one.
+    Interleaved,
+    /// Planes of whole vectors.
+    Planar,
+    /// Planes of any length.
+    PlanarAny,
+    GatherInterleaved,
+    GatherPlanar,
+}
+
+impl Variant {
+    #[cfg(test)]
+    const ALL: [Self; 5] =
+        [Self::Interleaved, Self::Planar, Self::PlanarAny, Self::GatherInterleaved, Self::GatherPlanar];
+
+    fn prefix(self) -> &'static str {
+        match self {
+            Self::Interleaved => "interleaved",
+            Self::Planar => "planar",
+            Self::PlanarAny => "planar_any",
+            Self::GatherInterleaved => "gather_interleaved",
+            Self::GatherPlanar => "gather_planar",
+        }
     }
 }
 
@@ -65,7 +101,7 @@ pub(in super::super) struct Normalized {
 
 impl Normalized {
     pub(in super::super) fn new(module: &Arc<Module>, shape: Shape, affine: Affine) -> Result<Self, DriverError> {
-        Ok(Self { shape, affine, function: Function::new(module, &shape.name(shape.kind()))? })
+        Ok(Self { shape, affine, function: Function::new(module, &shape.name(shape.variant()))? })
     }
 
     /// Queues the kernel for `samples` samples that follow each other in `from`.
@@ -78,12 +114,12 @@ impl Normalized {
     ) -> Result<(), DriverError> {
         let (shape, samples) = (self.shape, samples as u64);
         let (elements, each) = (samples * shape.sample_bytes(), shape.each());
-        let (a, b, threads) = match shape.kind() {
-            "planar" => {
+        let (a, b, threads) = match shape.variant() {
+            Variant::Planar => {
                 let vectors = u64::from(shape.plane) / each;
                 (vectors, samples * vectors, samples * vectors)
             }
-            "planar_any" => (u64::from(shape.plane), elements, elements.div_ceil(each)),
+            Variant::PlanarAny => (u64::from(shape.plane), elements, elements.div_ceil(each)),
             _ => (0, elements.div_ceil(each), elements.div_ceil(each)),
         };
         let source = elements.next_multiple_of(each);
@@ -111,8 +147,7 @@ impl Gathered {
     const TILE: u32 = 4096;
 
     pub(in super::super) fn new(module: &Arc<Module>, shape: Shape, affine: Affine) -> Result<Self, DriverError> {
-        let kind = if shape.planar && shape.channels > 1 { "gather_planar" } else { "gather_interleaved" };
-        Ok(Self { shape, affine, function: Function::new(module, &shape.name(kind))? })
+        Ok(Self { shape, affine, function: Function::new(module, &shape.name(shape.gather_variant()))? })
     }
 
     /// Queues the kernel for the samples at `offsets`, which `on_device` holds too once the stream is there.
@@ -135,5 +170,43 @@ impl Gathered {
         // registered memory, in vectors that each hold one of their bytes and so lie in the same locked pages; it writes
         // their elements, which fit the tensor.
         unsafe { self.function.launch(stream, samples * u64::from(tiles), &mut args) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kernel_that_can_be_asked_for_is_in_the_modules() {
+        let modules =
+            [include_str!("../../../../shaders/normalize.ptx"), include_str!("../../../../shaders/gather.ptx")];
+        for variant in Variant::ALL {
+            // One channel has no planes.
+            let channels: &[u32] = match variant {
+                Variant::Interleaved | Variant::GatherInterleaved => &[1, 3, 4],
+                _ => &[3, 4],
+            };
+            for &channels in channels {
+                for half in [false, true] {
+                    let name = Shape { channels, plane: 1, planar: true, half }.name(variant);
+                    let entry = format!(".entry {name}(");
+                    assert!(modules.iter().any(|module| module.contains(&entry)), "{name} is in no module");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn planes_of_whole_vectors_have_a_kernel_of_their_own() {
+        let shape = Shape { channels: 3, plane: 12, planar: true, half: false };
+        assert_eq!(shape.variant(), Variant::Planar);
+        assert_eq!(
+            Shape { half: true, ..shape }.variant(),
+            Variant::PlanarAny,
+            "12 elements are no whole vectors of 8"
+        );
+        assert_eq!(Shape { planar: false, ..shape }.variant(), Variant::Interleaved);
+        assert_eq!(Shape { channels: 1, ..shape }.variant(), Variant::Interleaved, "a single channel is its own plane");
     }
 }

@@ -4,11 +4,9 @@ use std::collections::HashMap;
 use std::ffi::c_void;
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard};
 
-use cudarc::driver::{CudaContext, CudaStream, DriverError, result, sys};
+use cudarc::driver::{CudaContext, DriverError, sys};
 
-use super::batch::Lists;
-use super::context::{Stream, bind, wait_for};
-use super::{BatchCopy, DeviceMemory};
+use super::context::bind;
 use crate::memory::StableHostMemory;
 
 /// What is locked beyond the memory on either side: up to the next multiple of a kernel's widest read, which lies in the
@@ -106,72 +104,8 @@ impl Drop for Registration {
         // SAFETY: registered by the entry's first registration, and this is the last: whoever let a device read it has waited.
         let ended = unsafe { sys::cuMemHostUnregister(range(self.memory.as_ref()).0) }.result();
         if let Err(error) = bound.and(ended) {
-            log::debug!("page-locked memory could not be unlocked: {}", super::words(error));
+            log::debug!("page-locked memory could not be unlocked: {}", super::explain(error));
         }
         all.remove(&key);
     }
-}
-
-/// Registered memory and the streams that read it. Dropping it waits for them.
-pub(in super::super) struct Direct {
-    memory: Registration,
-    streams: Vec<Arc<Stream>>,
-    lists: Lists,
-}
-
-impl Direct {
-    /// Lets these streams read the memory, `samples` samples at once.
-    pub(in super::super) fn new(memory: Registration, streams: Vec<Arc<Stream>>, samples: usize) -> Self {
-        Self { memory, streams, lists: Lists::with_capacity(samples) }
-    }
-
-    /// The memory.
-    pub(in super::super) fn memory(&self) -> &Registration {
-        &self.memory
-    }
-
-    /// Queues one copy a sample on stream number `stream`, to one place after the other in `to`.
-    pub(in super::super) fn copy(
-        &mut self,
-        stream: usize,
-        batch: Option<BatchCopy>,
-        offsets: &[u64],
-        sample_bytes: usize,
-        to: &DeviceMemory,
-    ) -> Result<(), DriverError> {
-        let stream = &self.streams[stream];
-        match batch {
-            Some(batch) => batch.gather(stream, &self.memory, offsets, sample_bytes, to, &mut self.lists),
-            None => copy_each(stream, &self.memory, offsets, sample_bytes, to),
-        }
-    }
-}
-
-impl Drop for Direct {
-    fn drop(&mut self) {
-        for stream in &self.streams {
-            // An error is sticky: then nothing runs on the device any more.
-            let _ = wait_for(stream);
-        }
-    }
-}
-
-fn copy_each(
-    stream: &CudaStream,
-    memory: &Registration,
-    offsets: &[u64],
-    sample_bytes: usize,
-    to: &DeviceMemory,
-) -> Result<(), DriverError> {
-    if !memory.covers(offsets, sample_bytes) || offsets.len() * sample_bytes > to.bytes() {
-        return Err(DriverError(sys::CUresult::CUDA_ERROR_INVALID_VALUE));
-    }
-    bind(stream.context())?;
-    for (place, offset) in offsets.iter().enumerate() {
-        let (to, from) = (to.address + (place * sample_bytes) as u64, memory.address() + offset);
-        // SAFETY: both ranges were checked above. The registration and the device memory outlive the copies: whoever owns
-        // them waits for the stream.
-        unsafe { result::memcpy_dtod_async(to, from, sample_bytes, stream.cu_stream()) }?;
-    }
-    Ok(())
 }

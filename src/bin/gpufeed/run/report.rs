@@ -179,7 +179,7 @@ impl Report {
     }
 
     fn head(&self) -> Vec<Vec<String>> {
-        let Footprint { staging, device, outputs } = self.footprint;
+        let Footprint { staging, device, outputs, .. } = self.footprint;
         let memory = format!(
             "{} ({} staging, {} device, {} outputs)",
             units::bytes(self.footprint.total()),

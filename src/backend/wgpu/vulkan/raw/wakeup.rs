@@ -105,11 +105,11 @@ impl Drop for Wakeup {
         // What was staged last was not sent, so the value before it is the last that is signalled.
         let sent = if staged { last.saturating_sub(1) } else { last };
         match self.wait(sent, PATIENCE) {
-            // SAFETY: every submission that signals it has ended, or the device is lost; nobody waits for it, and it is destroyed
-            // once. The device exists: `_device` keeps it.
-            Ok(true) | Err(vk::Result::ERROR_DEVICE_LOST) => unsafe {
-                self.raw.0.destroy_semaphore(self.semaphore, None);
-            },
+            Ok(true) | Err(vk::Result::ERROR_DEVICE_LOST) => {
+                // SAFETY: every submission that signals it has ended, or the device is lost; nobody waits for it, and it is
+                // destroyed once. The device exists: `_device` keeps it.
+                unsafe { self.raw.0.destroy_semaphore(self.semaphore, None) };
+            }
             _ => log::error!("a semaphore is leaked: the device does not finish its work"),
         }
     }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::device::{CudaBackend, Gather};
+use super::device::{CudaBackend, GatherMethod};
 use super::kernel::fingerprint_bytes;
 use super::lane::CudaLane;
 use super::tensor::CudaTensor;
@@ -12,6 +12,8 @@ use crate::preprocess::Preprocess;
 
 /// Device buffers between host and kernel: one is copied to while the other is read.
 pub(super) const DEVICE_BUFFERS: usize = 2;
+
+impl crate::backend::sealed::Sealed for CudaBackend {}
 
 impl Backend for CudaBackend {
     type Lane = CudaLane;
@@ -97,7 +99,7 @@ fn check_indices(spec: &LaneSpec) -> Result<(), OpenError> {
 }
 
 /// Bytes of one buffer between the host's memory and the kernels, or of the offsets that a gathering kernel reads.
-pub(super) fn device_bytes(spec: &LaneSpec, gather: Gather) -> u64 {
+pub(super) fn device_bytes(spec: &LaneSpec, gather: GatherMethod) -> u64 {
     match &spec.preprocess {
         Preprocess::Raw => 0,
         Preprocess::Normalize(_) if reads_host(spec, gather) => spec.layout.batch_size() as u64 * 8,
@@ -114,9 +116,9 @@ pub(super) fn device_buffers(spec: &LaneSpec) -> usize {
 }
 
 /// Whether the kernel reads the source's memory itself.
-pub(super) fn reads_host(spec: &LaneSpec, gather: Gather) -> bool {
+pub(super) fn reads_host(spec: &LaneSpec, gather: GatherMethod) -> bool {
     let normalizes = matches!(spec.preprocess, Preprocess::Normalize(_));
-    spec.strategy == Strategy::Registered && gather == Gather::Kernel && normalizes
+    spec.strategy == Strategy::Registered && gather == GatherMethod::Kernel && normalizes
 }
 
 /// Bytes of one output: the tensor, and the fingerprints.
