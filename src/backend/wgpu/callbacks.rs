@@ -49,7 +49,7 @@ impl WgpuBackend {
         // Innermost first.
         let errors = [memory, internal, validation].map(|scope| pollster::block_on(scope.pop()));
         let ticket = sent?;
-        match errors.into_iter().flatten().find_map(own_error) {
+        match errors.into_iter().flatten().find_map(|error| own_error(&error)) {
             Some(error) => Err(error),
             None => Ok(ticket),
         }
@@ -110,8 +110,8 @@ impl WgpuBackend {
 }
 
 /// The error, if the submission itself is what failed. A submission that fails runs no callbacks.
-fn own_error(error: wgpu::Error) -> Option<DeviceError> {
-    let (cause, message) = match &error {
+fn own_error(error: &wgpu::Error) -> Option<DeviceError> {
+    let (cause, message) = match error {
         wgpu::Error::OutOfMemory { source } => (source, source.to_string()),
         wgpu::Error::Validation { source, description } | wgpu::Error::Internal { source, description } => {
             (source, one_line(description))
