@@ -24,10 +24,38 @@ const GROUPS: [&[StorageEntry]; 2] = [
     &[StorageEntry::Read, StorageEntry::Read, StorageEntry::Uniform],
 ];
 
+/// The kernels of `shaders/gather_tensor.wgsl`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kernel {
+    /// f32 planes, four pixels a thread.
+    Planar,
+    /// f16 planes.
+    PlanarHalf,
+    /// Elements in the order of the bytes.
+    Interleaved,
+    /// The bytes themselves.
+    Bytes,
+    /// Whatever the others cannot do.
+    Any,
+}
+
+impl Kernel {
+    /// Its entry point in the shader.
+    fn entry(self) -> &'static str {
+        match self {
+            Self::Planar => "gather_planar",
+            Self::PlanarHalf => "gather_planar_half",
+            Self::Interleaved => "gather_interleaved",
+            Self::Bytes => "gather_bytes",
+            Self::Any => "gather_any",
+        }
+    }
+}
+
 /// Which kernel makes the tensor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Choice {
-    entry: &'static str,
+    kernel: Kernel,
     /// Source words that a thread reads; none where it counts vectors of the tensor instead.
     words: usize,
     /// The shader's number for the element type.
@@ -40,29 +68,29 @@ impl Choice {
     fn new(spec: &LaneSpec, most_groups: u32) -> Self {
         let bytes = spec.layout.sample().byte_len();
         let image = spec.layout.sample().as_image();
-        let (entry, words, format, vector) = match (&spec.preprocess, image) {
+        let (kernel, words, format, vector) = match (&spec.preprocess, image) {
             (Preprocess::Normalize(normalize), Some(image)) => {
                 let (format, vector, planar) = match normalize.dtype {
-                    FloatType::F32 => (1, 4, "gather_planar"),
-                    FloatType::F16 => (2, 8, "gather_planar_half"),
+                    FloatType::F32 => (1, 4, Kernel::Planar),
+                    FloatType::F16 => (2, 8, Kernel::PlanarHalf),
                 };
                 if image.channels() == 1 || normalize.layout == TensorLayout::Nhwc {
                     let whole = bytes.is_multiple_of(vector);
-                    (if whole { "gather_interleaved" } else { "gather_any" }, vector / 4, format, vector)
+                    (if whole { Kernel::Interleaved } else { Kernel::Any }, vector / 4, format, vector)
                 } else {
                     let whole = image.plane().is_multiple_of(4);
-                    (if whole { planar } else { "gather_any" }, image.channels(), format, vector)
+                    (if whole { planar } else { Kernel::Any }, image.channels(), format, vector)
                 }
             }
-            _ => (if bytes.is_multiple_of(16) { "gather_bytes" } else { "gather_any" }, 4, 0, 16),
+            _ => (if bytes.is_multiple_of(16) { Kernel::Bytes } else { Kernel::Any }, 4, 0, 16),
         };
         // A sample's workgroups are counted in one dimension.
         let fits = bytes / (4 * words) <= most_groups as usize * GROUP;
-        Self { entry: if fits { entry } else { "gather_any" }, words, format, vector }
+        Self { kernel: if fits { kernel } else { Kernel::Any }, words, format, vector }
     }
 
     fn is_any(self) -> bool {
-        self.entry == "gather_any"
+        self.kernel == Kernel::Any
     }
 
     fn constants(self, spec: &LaneSpec) -> Vec<(&'static str, f64)> {
@@ -141,7 +169,7 @@ impl GatherKernels {
         let records = runs.map(|samples| [samples.start as u64, samples.len() as u64]);
         let shader = shared_shader(device, &spec.preprocess) + TENSOR;
         Ok(Self {
-            tensor: Program::new(device, &shader, choice.entry, &choice.constants(spec), &GROUPS)?,
+            tensor: Program::new(device, &shader, choice.kernel.entry(), &choice.constants(spec), &GROUPS)?,
             constants: Uniforms::new(device, "gather", records)?,
             windows: Uniforms::new(device, "gather", (0..windows).map(|window| [window as u64, windows as u64]))?,
             choice,

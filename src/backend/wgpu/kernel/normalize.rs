@@ -24,19 +24,44 @@ pub(super) struct NormalizeKernel {
     most_groups: u32,
 }
 
-/// The entry point for these images, and the elements that one of its threads writes.
-fn entry_point(normalize: &Normalize, image: ImageLayout) -> (&'static str, usize) {
-    // One vector of four words.
-    let (vector, planar) = match normalize.dtype {
-        FloatType::F32 => (4, "planar"),
-        FloatType::F16 => (8, "planar_half"),
-    };
-    if image.channels() == 1 || normalize.layout == TensorLayout::Nhwc {
-        ("interleaved", vector)
-    } else if image.plane().is_multiple_of(4) {
-        (planar, 4 * image.channels())
-    } else {
-        ("planar_any", vector)
+/// The kernels of `shaders/normalize_batch.wgsl`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kernel {
+    /// f32 planes, four pixels a thread.
+    Planar,
+    /// f16 planes.
+    PlanarHalf,
+    /// Planes whose pixels are no multiple of four.
+    PlanarAny,
+    /// Elements in the order of the bytes.
+    Interleaved,
+}
+
+impl Kernel {
+    /// Its entry point in the shader.
+    fn entry(self) -> &'static str {
+        match self {
+            Self::Planar => "planar",
+            Self::PlanarHalf => "planar_half",
+            Self::PlanarAny => "planar_any",
+            Self::Interleaved => "interleaved",
+        }
+    }
+
+    /// The kernel for these images, and the elements that one of its threads writes.
+    fn choose(normalize: &Normalize, image: ImageLayout) -> (Self, usize) {
+        // One vector of four words.
+        let (vector, planar) = match normalize.dtype {
+            FloatType::F32 => (4, Self::Planar),
+            FloatType::F16 => (8, Self::PlanarHalf),
+        };
+        if image.channels() == 1 || normalize.layout == TensorLayout::Nhwc {
+            (Self::Interleaved, vector)
+        } else if image.plane().is_multiple_of(4) {
+            (planar, 4 * image.channels())
+        } else {
+            (Self::PlanarAny, vector)
+        }
     }
 }
 
@@ -91,13 +116,13 @@ impl NormalizeKernel {
         let Some(image) = spec.layout.sample().as_image() else { return Ok(None) };
         let limits = device.limits();
         let segments = Binding::new(&limits).normalize(spec)?;
-        let (entry, elements_per_thread) = entry_point(normalize, image);
+        let (kernel, elements_per_thread) = Kernel::choose(normalize, image);
         let entries = [StorageEntry::Read, StorageEntry::ReadWrite];
         Ok(Some(Self {
             program: Program::new(
                 device,
                 &(shared_shader(device, &spec.preprocess) + BATCH),
-                entry,
+                kernel.entry(),
                 &constants(normalize, image.channels(), image.plane()),
                 &[&entries],
             )?,
