@@ -16,11 +16,11 @@ const SOFTWARE_BYTES: u64 = 16 << 20;
 /// Dispatches of a round, at most.
 const MAX_A_ROUND: usize = 64;
 /// Bytes of a workgroup: 256 vectors of 16.
-const GROUP_BYTES: u64 = 256 * 16;
+pub(super) const GROUP_BYTES: u64 = 256 * 16;
 const MAX_GROUPS: u32 = 65_535;
 
 /// A pipeline that copies, and buffers that it takes in turn.
-struct Copying<'a> {
+pub(super) struct Copying<'a> {
     backend: &'a WgpuBackend,
     pipeline: wgpu::ComputePipeline,
     pairs: Vec<Pair>,
@@ -67,7 +67,8 @@ pub(super) fn kernel_ceiling(backend: &WgpuBackend, at_least: Duration) -> Resul
 }
 
 impl<'a> Copying<'a> {
-    fn new(backend: &'a WgpuBackend, bytes: u64) -> Result<Self, DeviceError> {
+    /// For `bytes` bytes, a multiple of [`GROUP_BYTES`].
+    pub(super) fn new(backend: &'a WgpuBackend, bytes: u64) -> Result<Self, DeviceError> {
         let device = backend.device();
         let pipeline = backend.scope(|| {
             let source = wgpu::ShaderSource::Wgsl(SHADER.into());
@@ -98,19 +99,23 @@ impl<'a> Copying<'a> {
         Err(DeviceError::Refused { message: "its copying kernel does not copy".to_owned() })
     }
 
+    /// Records that many copies.
+    pub(super) fn encode(&self, encoder: &mut wgpu::CommandEncoder, turns: usize) {
+        let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default());
+        pass.set_pipeline(&self.pipeline);
+        let groups = u32::try_from(self.bytes / GROUP_BYTES).unwrap_or(u32::MAX);
+        let rows = groups.div_ceil(MAX_GROUPS);
+        for pair in self.pairs.iter().cycle().take(turns) {
+            pass.set_bind_group(0, &pair.group, &[]);
+            pass.dispatch_workgroups(groups.div_ceil(rows), rows, 1);
+        }
+    }
+
     /// Copies so many times and waits.
     fn round(&self, turns: usize) -> Result<(), DeviceError> {
         let work = self.backend.scope(|| {
             let mut encoder = self.backend.device().create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
-            let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default());
-            pass.set_pipeline(&self.pipeline);
-            let groups = u32::try_from(self.bytes / GROUP_BYTES).unwrap_or(u32::MAX);
-            let rows = groups.div_ceil(MAX_GROUPS);
-            for pair in self.pairs.iter().cycle().take(turns) {
-                pass.set_bind_group(0, &pair.group, &[]);
-                pass.dispatch_workgroups(groups.div_ceil(rows), rows, 1);
-            }
-            drop(pass);
+            self.encode(&mut encoder, turns);
             self.backend.send([encoder.finish()], None, || ())
         })??;
         self.backend.wait_for(&work)

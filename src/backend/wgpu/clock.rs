@@ -12,7 +12,7 @@ const MAX_BYTES_PER_SECOND: f64 = 100e12;
 const MAX_SECONDS: f64 = 60.0;
 /// What part of the host's time for long work alone on the device the device itself must have measured: the rest is the way through
 /// the driver.
-const MIN_SHARE: f64 = 0.25;
+const MIN_SHARE: f64 = 0.1;
 /// How much the two clocks may differ over the same time, as a part of it and in seconds.
 const MAX_DRIFT: f64 = 1e-3;
 const SLACK: f64 = 1e-3;

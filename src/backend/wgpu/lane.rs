@@ -76,7 +76,9 @@ impl WgpuLane {
         let staging = staging::make(backend, spec, device_bytes.as_ref())?;
         let slots = direct.as_ref().map_or(spec.slots, Direct::submissions);
         let copies = direct.as_ref().map_or_else(|| staging.copies(), |_| !gathers);
-        let timing = if spec.timing { Timing::new(backend, spec.slots + spec.outputs, copies)? } else { None };
+        let kernels_run = !matches!(spec.preprocess, Preprocess::Raw);
+        let timing =
+            if spec.timing { Timing::new(backend, spec.slots + spec.outputs, copies, kernels_run)? } else { None };
         let allocations = direct.as_ref().map_or(spec.slots as u64, Direct::allocations);
         Ok(Self {
             backend: backend.clone(),

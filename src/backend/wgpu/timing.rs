@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use super::bandwidth::{Copying, GROUP_BYTES};
 use super::clock::{self, ClockWindow};
 use super::device::WgpuBackend;
 use crate::backend::times::SpanLog;
@@ -19,10 +20,10 @@ const MARKS: u32 = 3;
 const BYTES: u64 = MARKS as u64 * wgpu::QUERY_SIZE as u64;
 /// What the clocks are compared over: the time that the host shall take at least, and the buffer that is copied.
 const COMPARED: Duration = Duration::from_millis(2);
-const COPIED: u64 = 16 << 20;
-const MAX_COPIES: usize = 1 << 14;
+const COPIED: u64 = 4 << 20;
+const MAX_TIMES: usize = 1 << 14;
 /// Other work on the device may come between once or twice.
-const TRIES: usize = 3;
+const TRIES: usize = 5;
 
 const FREE: u8 = 0;
 const SENT: u8 = 1;
@@ -35,6 +36,8 @@ pub(super) struct Timing {
     tick: f64,
     /// Whether batches are copied by commands of their own.
     copies: bool,
+    /// Whether kernels read them.
+    kernels: bool,
     log: SpanLog,
     window: ClockWindow,
     /// Where the host's times are counted from.
@@ -71,7 +74,12 @@ impl Timing {
     ///
     /// # Errors
     /// The device's error.
-    pub(super) fn new(backend: &WgpuBackend, batches: usize, copies: bool) -> Result<Option<Self>, DeviceError> {
+    pub(super) fn new(
+        backend: &WgpuBackend,
+        batches: usize,
+        copies: bool,
+        kernels: bool,
+    ) -> Result<Option<Self>, DeviceError> {
         let needed = wgpu::Features::TIMESTAMP_QUERY | wgpu::Features::TIMESTAMP_QUERY_INSIDE_ENCODERS;
         if !backend.device().features().contains(needed) {
             return Ok(None);
@@ -82,7 +90,7 @@ impl Timing {
         }
         let sets = backend.scope(|| (0..batches).map(|_| Set::new(backend.device())).collect())?;
         let (log, window) = (SpanLog::new(batches), ClockWindow::default());
-        Ok(Some(Self { sets, tick, copies, log, window, zero: Instant::now() }))
+        Ok(Some(Self { sets, tick, copies, kernels, log, window, zero: Instant::now() }))
     }
 
     /// Marks the start of the copy of a batch of `bytes` bytes. The number is for the marks that follow.
@@ -136,8 +144,12 @@ impl Timing {
             let Marked { id, bytes, sent } = set.marked();
             let Some(marks) = set.take(backend) else { continue };
             let host = (sent.duration_since(self.zero).as_secs_f64(), self.zero.elapsed().as_secs_f64());
-            let span = clock::seconds(marks, self.tick).filter(|&[start, _, end]| {
-                clock::suffices(end - start, self.tick, bytes) && self.window.admits((start, end), host)
+            let span = clock::seconds(marks, self.tick).filter(|&[start, copied, end]| {
+                let enough = |part: bool, seconds| !part || clock::suffices(seconds, self.tick, bytes);
+                enough(true, end - start)
+                    && enough(self.copies, copied - start)
+                    && enough(self.kernels, end - copied)
+                    && self.window.admits((start, end), host)
             });
             match span {
                 Some([start, copied, end]) => {
@@ -206,41 +218,62 @@ impl Set {
     }
 }
 
-/// Whether the device's clock says the same as the host's about copies inside the device that take a while.
+/// Whether the device's clock says the same as the host's about copies and about kernels that take a while: a driver may mark the one
+/// and not the other.
 ///
 /// # Errors
 /// The device's error.
 fn compare(backend: &WgpuBackend, tick: f64) -> Result<bool, DeviceError> {
-    let size = COPIED.min(backend.device().limits().max_buffer_size) & !3;
-    let buffer = || super::buffers::device_buffer(backend, "gpufeed clock", size);
+    let bytes = COPIED.min(backend.device().limits().max_storage_buffer_binding_size) / GROUP_BYTES * GROUP_BYTES;
+    if bytes == 0 {
+        return Ok(false);
+    }
+    let buffer = || super::buffers::device_buffer(backend, "gpufeed clock", bytes);
     let (from, to, set) = (buffer()?, buffer()?, backend.scope(|| Set::new(backend.device()))?);
-    let mut copies = 1;
+    let kernel = Copying::new(backend, bytes)?;
+    let copies = |encoder: &mut wgpu::CommandEncoder, times| {
+        (0..times).for_each(|_| encoder.copy_buffer_to_buffer(&from, 0, &to, 0, bytes));
+    };
+    let kernels = |encoder: &mut wgpu::CommandEncoder, times| kernel.encode(encoder, times);
+    let agrees = clocks_agree(backend, &set, tick, copies)? && clocks_agree(backend, &set, tick, kernels)?;
+    if !agrees {
+        log::warn!("{}: its clock and the host's do not agree: its own times are not shown", backend.info().id);
+    }
+    Ok(agrees)
+}
+
+/// Whether the clocks agree about work that is recorded as many times as needed.
+fn clocks_agree(
+    backend: &WgpuBackend,
+    set: &Set,
+    tick: f64,
+    record: impl Fn(&mut wgpu::CommandEncoder, usize),
+) -> Result<bool, DeviceError> {
+    let mut times = 1;
     for _ in 0..TRIES {
-        let (mut marks, mut host) = timed_copies(backend, &set, (&from, &to), copies)?;
-        while host < COMPARED && copies < MAX_COPIES {
-            copies *= 4;
-            (marks, host) = timed_copies(backend, &set, (&from, &to), copies)?;
+        let (mut marks, mut host) = timed(backend, set, |encoder| record(encoder, times))?;
+        while host < COMPARED && times < MAX_TIMES {
+            times *= 4;
+            (marks, host) = timed(backend, set, |encoder| record(encoder, times))?;
         }
         let device = marks.and_then(|marks| clock::seconds(marks, tick)).map(|[start, .., end]| end - start);
         if device.is_some_and(|device| clock::agree(device, host)) {
             return Ok(true);
         }
     }
-    log::warn!("{}: its clock and the host's do not agree: its own times are not shown", backend.info().id);
     Ok(false)
 }
 
-/// Copies so many times: the device's marks around it, and the time by the host's clock.
-fn timed_copies(
+/// Runs what is recorded: the device's marks around it, and the time by the host's clock.
+fn timed(
     backend: &WgpuBackend,
     set: &Set,
-    (from, to): (&wgpu::Buffer, &wgpu::Buffer),
-    copies: usize,
+    record: impl FnOnce(&mut wgpu::CommandEncoder),
 ) -> Result<(Option<[u64; MARKS as usize]>, Duration), DeviceError> {
     let (work, start) = backend.scope(|| {
         let mut encoder = backend.device().create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
         encoder.write_timestamp(&set.queries, 0);
-        (0..copies).for_each(|_| encoder.copy_buffer_to_buffer(from, 0, to, 0, from.size()));
+        record(&mut encoder);
         (1..MARKS).for_each(|mark| encoder.write_timestamp(&set.queries, mark));
         set.resolve(&mut encoder);
         let commands = encoder.finish();
