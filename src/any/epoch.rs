@@ -11,7 +11,7 @@ use crate::backend::wgpu::WgpuBackend;
 use crate::error::LoadError;
 use crate::loader::{Canceller, Epoch, ResumeError, ResumeToken};
 
-/// One pass over the source, on a device of any backend.
+/// One pass over the source, on a device of any backend. As an iterator it always ends, as [`Epoch`].
 #[must_use = "an epoch delivers nothing until it is iterated"]
 #[non_exhaustive]
 pub enum AnyEpoch<'a> {
@@ -65,6 +65,14 @@ impl AnyEpoch<'_> {
         each!(Self, self, epoch => epoch.resume_token())
     }
 
+    /// The next batch, waited for, as [`Epoch::try_next`]: it can be called again after any error.
+    ///
+    /// # Errors
+    /// As `next`.
+    pub fn try_next(&mut self) -> Option<Result<AnyBatch, LoadError>> {
+        wrap!(self, epoch => epoch.try_next(), AnyBatch)
+    }
+
     /// The next batch if it comes within this time, as [`Epoch::next_timeout`].
     ///
     /// # Errors
@@ -85,3 +93,5 @@ impl Iterator for AnyEpoch<'_> {
         each!(Self, self, epoch => epoch.size_hint())
     }
 }
+
+impl std::iter::FusedIterator for AnyEpoch<'_> {}

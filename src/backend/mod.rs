@@ -263,6 +263,22 @@ pub trait Tensor: Clone + std::fmt::Debug + Send + Sync + 'static {
     /// The device's error.
     fn is_written(&self) -> Result<bool, DeviceError>;
 
+    /// Whether everything that was queued with the tensor, by the loader or through its guards, has ended: a write of the next
+    /// batch would wait for nothing. Looks, and never waits. One that is not idle may be submitted all the same, and the device
+    /// orders the two; the loader prefers those that are. Where one queue orders everything, all are alike.
+    ///
+    /// # Errors
+    /// The device's error.
+    fn is_idle(&self) -> Result<bool, DeviceError> {
+        Ok(true)
+    }
+
+    /// Whether the caller still has a guard of the tensor, so that a submission to it would be refused. A guard that was
+    /// forgotten holds it for ever, and costs this tensor only.
+    fn is_held(&self) -> bool {
+        false
+    }
+
     /// Waits for the device and reads the tensor's elements back, without padding.
     ///
     /// # Errors

@@ -119,8 +119,8 @@ impl<B: Backend> Batch<B> {
         self.epoch
     }
 
-    /// Takes the tensor out of the loader for good; the loader makes another in its place. A [`Feeder`](super::Feeder) has one output
-    /// less from then on.
+    /// Takes the tensor out of the loader or [`Feeder`](super::Feeder) for good: it is the caller's, no longer counts as the loader's
+    /// memory, and another is made in its place. A feeder makes it when next it needs one.
     #[must_use]
     pub fn into_tensor(mut self) -> B::Tensor {
         let output = self.output.take().expect("a batch holds its output until it is dropped");
@@ -249,12 +249,14 @@ impl Batch<WgpuBackend> {
         self.tensor().queue().submit(commands)
     }
 
-    /// Queues a copy of the tensor into a buffer of the caller's, for frameworks that cannot take a foreign buffer, and gives the tensor
-    /// back behind it. The copy is of the tensor's bytes, rounded up to a multiple of four.
+    /// Queues a copy of the tensor into a buffer of the caller's, for frameworks that cannot take a foreign buffer. The copy is of the
+    /// tensor's bytes, rounded up to a multiple of four. Nothing needs to be waited for before the batch is dropped: what the
+    /// loader writes next is queued behind the copy.
     ///
     /// # Errors
     /// [`DeviceError::Refused`] where the copy does not fit `target`, `offset` is no multiple of four, or `target` lacks `COPY_DST`.
-    pub fn fill_into(self, target: &wgpu::Buffer, offset: u64) -> Result<wgpu::SubmissionIndex, DeviceError> {
+    /// Nothing was queued then, and the batch can be used otherwise.
+    pub fn fill_into(&self, target: &wgpu::Buffer, offset: u64) -> Result<wgpu::SubmissionIndex, DeviceError> {
         self.tensor().copy_to(target, offset, self.desc.byte_len())
     }
 

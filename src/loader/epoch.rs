@@ -1,5 +1,6 @@
 //! One pass over the source.
 
+use std::iter::FusedIterator;
 use std::mem::take;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -17,6 +18,11 @@ use crate::error::{DeviceError, LoadError};
 /// [`ordered`](super::LoaderOptions::ordered). An error takes the place of the batch it concerns, and the iteration goes on after
 /// it, unless the device is lost, the loader is cancelled, or too many samples are bad. Dropping it early gives up what is left and
 /// returns at once.
+///
+/// As an [`Iterator`] it always ends: an error that takes no batch's place and would only be repeated
+/// ([`LoadError::AllTensorsLeased`], [`LoadError::Stalled`]) is the last item. [`try_next`](Self::try_next),
+/// [`next_timeout`](Self::next_timeout) and [`next_async`](Self::next_async) return the same error and can be called again, even after
+/// the iterator has ended with it: they go on with the same batch.
 #[must_use = "an epoch delivers nothing until it is iterated"]
 pub struct Epoch<'a, B: Backend> {
     loader: &'a mut Loader<B>,
@@ -29,6 +35,8 @@ pub struct Epoch<'a, B: Backend> {
     /// Bad samples in the batches answered.
     bad: u64,
     over: bool,
+    /// The iterator has given an error that it would repeat.
+    ended: bool,
     /// Time inside calls that came back without the batch they waited for.
     waited: Duration,
 }
@@ -38,7 +46,7 @@ impl<'a, B: Backend> Epoch<'a, B> {
         let EpochPosition { epoch, batch, bad } = at;
         loader.metrics.started(epoch);
         monitor::epoch_begins(epoch, batch..end);
-        Self { loader, generation, epoch, at: batch, end, bad, over: false, waited: Duration::ZERO }
+        Self { loader, generation, epoch, at: batch, end, bad, over: false, ended: false, waited: Duration::ZERO }
     }
 
     /// The epoch's number.
@@ -85,7 +93,34 @@ impl<'a, B: Backend> Epoch<'a, B> {
         self.loader.canceller()
     }
 
-    /// The next batch, as [`Iterator::next`], if it comes within this time.
+    /// The next batch, waited for as [`Iterator::next`] does. It can be called again after any error: after
+    /// [`LoadError::AllTensorsLeased`] once a batch was dropped, after [`LoadError::Stalled`] at once. `None` at the end of the epoch.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use gpufeed::{LoadError, Loader, LoaderOptions, SampleLayout, SyntheticSource, backend::host::HostBackend};
+    /// # let source = Arc::new(SyntheticSource::new(SampleLayout::bytes(&[8])?, 1000));
+    /// # let options = LoaderOptions { outputs: 2, ..LoaderOptions::default() };
+    /// # let mut loader = Loader::new(&HostBackend::new(), source, options)?;
+    /// let mut epoch = loader.epoch(0);
+    /// let mut held = Vec::new();
+    /// while let Some(batch) = epoch.try_next() {
+    ///     match batch {
+    ///         Ok(batch) => held.push(batch),
+    ///         Err(LoadError::AllTensorsLeased { .. }) => held.clear(),
+    ///         Err(error) => return Err(error.into()),
+    ///     }
+    /// }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As `next`.
+    pub fn try_next(&mut self) -> Option<Result<Batch<B>, LoadError>> {
+        self.next_until(None)
+    }
+
+    /// The next batch, as [`try_next`](Self::try_next), if it comes within this time; a time of zero only looks.
     ///
     /// # Errors
     /// As `next`; [`LoadError::TimedOut`], which takes no batch's place: the next call waits for the same batch.
@@ -150,7 +185,7 @@ impl<'a, B: Backend> Epoch<'a, B> {
         }
     }
 
-    /// The next batch, as [`Iterator::next`], and gives the thread back until it is there.
+    /// The next batch, as [`try_next`](Self::try_next), and gives the thread back until it is there.
     ///
     /// ```
     /// # use std::sync::Arc;
@@ -268,7 +303,12 @@ impl<B: Backend> Iterator for Epoch<'_, B> {
     type Item = Result<Batch<B>, LoadError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        self.next_until(None)
+        if self.ended {
+            return None;
+        }
+        let item = self.next_until(None);
+        self.ended = matches!(item, Some(Err(LoadError::AllTensorsLeased { .. } | LoadError::Stalled(_))));
+        item
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
@@ -276,6 +316,8 @@ impl<B: Backend> Iterator for Epoch<'_, B> {
         (0, None)
     }
 }
+
+impl<B: Backend> FusedIterator for Epoch<'_, B> {}
 
 impl<B: Backend> Drop for Epoch<'_, B> {
     fn drop(&mut self) {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use super::account::OutputAccount;
 use super::batch::Batch;
 use super::options::{LoaderOptions, check_counts};
 use super::outputs::{Output, OutputPool};
@@ -33,7 +34,8 @@ pub struct FeederOptions {
     pub strategy: Option<Strategy>,
     /// What the device does with the bytes.
     pub preprocess: Preprocess,
-    /// The most bytes (staging, device and outputs together) it may take; `None` for no bound.
+    /// The most bytes (staging, device and outputs together) it may hold; `None` for no bound. Tensors that were
+    /// [taken out](Batch::into_tensor) are the caller's and do not count.
     pub byte_budget: Option<u64>,
 }
 
@@ -105,6 +107,9 @@ pub enum FeedError {
 pub struct Feeder<B: Backend> {
     lane: B::Lane,
     outputs: Arc<OutputPool<B::Tensor>>,
+    /// How many there should be: fewer are left once some were taken out.
+    wanted_outputs: usize,
+    account: OutputAccount,
     layout: BatchLayout,
     preprocess: Preprocess,
     footprint: Footprint,
@@ -150,6 +155,8 @@ impl<B: Backend> Feeder<B> {
         Ok(Self {
             lane,
             outputs,
+            wanted_outputs: options.outputs,
+            account: OutputAccount::new(footprint, options.outputs, options.byte_budget),
             layout,
             preprocess: options.preprocess,
             footprint,
@@ -240,10 +247,11 @@ impl<B: Backend> Feeder<B> {
         self.footprint
     }
 
-    /// The memory it holds now and how often it has allocated.
+    /// The memory it holds now and how often it has allocated. Tensors that were taken out are not its own any more; the next
+    /// frames that need one make another.
     #[must_use]
     pub fn memory(&self) -> MemoryUse {
-        self.lane.memory()
+        self.account.held(self.lane.memory(), self.outputs.taken())
     }
 
     fn check(&self, frames: &[&[u8]]) -> Result<(), FeedError> {
@@ -257,8 +265,18 @@ impl<B: Backend> Feeder<B> {
         }
     }
 
-    fn take_output(&self) -> Result<Output<B::Tensor>, FeedError> {
-        self.outputs.take().ok_or(FeedError::AllTensorsLeased { outputs: self.outputs.size() })
+    /// A free output, or a new one in place of one that was taken out.
+    fn take_output(&mut self) -> Result<Output<B::Tensor>, FeedError> {
+        if let Some(output) = self.outputs.take() {
+            return Ok(output);
+        }
+        if self.outputs.size() >= self.wanted_outputs {
+            return Err(FeedError::AllTensorsLeased { outputs: self.wanted_outputs });
+        }
+        self.account.check(self.lane.memory(), self.outputs.taken())?;
+        let output = Output::new(self.lane.output()?, self.layout.batch_size())?;
+        self.outputs.grow();
+        Ok(output)
     }
 
     /// A slot, if one is free now.

@@ -26,6 +26,7 @@
 //!   [`shutdown_timeout`](LoaderOptions::shutdown_timeout) and a second: a worker that does not come back from the source is left
 //!   behind then with its slot, and so is a pump that does not come back from the device; the log says so.
 
+mod account;
 mod assembly;
 mod bad;
 mod batch;
@@ -221,7 +222,8 @@ impl<B: Backend> Loader<B> {
         self.footprint
     }
 
-    /// The memory it holds now and how often it has allocated; `None` if its pump is gone, or has not answered within a second since
+    /// The memory it holds now and how often it has allocated; tensors that were [taken out](Batch::into_tensor) are not its own any
+    /// more. `None` if its pump is gone, or has not answered within a second since
     /// the device does not finish.
     #[must_use]
     pub fn memory(&self) -> Option<MemoryUse> {

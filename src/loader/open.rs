@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::account::OutputAccount;
 use super::bad::{BadSampleLimit, BadSampleLog, Substitutes};
 use super::cancel::Canceller;
 use super::observe::activity::Activity;
@@ -104,6 +105,7 @@ impl<B: Backend> Loader<B> {
             outputs: Arc::clone(&outputs),
             metrics: Arc::clone(&metrics),
             activity: Arc::clone(&activity),
+            account: OutputAccount::new(plan.footprint, options.outputs, options.byte_budget),
             bad_limit: BadSampleLimit::new(options.bad_samples),
             skips: matches!(options.bad_samples, BadSamples::Skip(_)),
             clock: None,

@@ -19,6 +19,7 @@ pub(super) use progress::Progress;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use super::account::OutputAccount;
 use super::bad::{BadSample, BadSampleLimit};
 use super::observe::activity::Activity;
 use super::observe::metrics::Metrics;
@@ -106,6 +107,7 @@ pub(super) struct Pump<L: Lane> {
     pub(super) outputs: Arc<OutputPool<L::Tensor>>,
     pub(super) metrics: Arc<Metrics>,
     pub(super) activity: Arc<Activity>,
+    pub(super) account: OutputAccount,
     pub(super) bad_limit: BadSampleLimit,
     /// Whether bad samples are left out.
     pub(super) skips: bool,
@@ -166,7 +168,7 @@ impl<L: Lane> Pump<L> {
             ToPump::Call(call) => call(),
             ToPump::Memory(reply) => {
                 // Whoever asked may have given up.
-                let _ = reply.send(self.lane.memory());
+                let _ = reply.send(self.account.held(self.lane.memory(), self.outputs.taken()));
             }
             ToPump::WindDown { generation, reply } => {
                 let _ = reply.send(self.wind_down(generation));
@@ -174,7 +176,7 @@ impl<L: Lane> Pump<L> {
             ToPump::Idle(reply) => {
                 let _ = reply.send(self.wait_idle());
             }
-            ToPump::Replace { indices, labels } => match self.lane.output() {
+            ToPump::Replace { indices, labels } => match self.replacement() {
                 Ok(tensor) => self.outputs.put(Output { tensor, indices, labels }),
                 Err(error) => {
                     // Told first: whoever finds no tensor left finds the reason.
@@ -185,6 +187,12 @@ impl<L: Lane> Pump<L> {
             ToPump::Shutdown { deadline } => return Some(deadline),
         }
         None
+    }
+
+    /// Another tensor in place of one that was taken out.
+    fn replacement(&mut self) -> Result<L::Tensor, DeviceError> {
+        self.account.check(self.lane.memory(), self.outputs.taken())?;
+        self.lane.output()
     }
 
     /// Waits for the next message, or for the device, which was looked at where there is none.
