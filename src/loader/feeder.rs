@@ -173,10 +173,10 @@ impl<B: Backend> Feeder<B> {
     ///
     /// # Errors
     /// [`FeedError`]; nothing was sent.
-    pub fn feed(&mut self, frames: &[&[u8]]) -> Result<Batch<B>, FeedError> {
-        self.check(frames)?;
+    pub fn feed<F: AsRef<[u8]>>(&mut self, frames: &[F]) -> Result<Batch<B>, FeedError> {
+        let frames = self.check(frames)?;
         loop {
-            match self.try_feed(frames)? {
+            match self.try_feed(&frames)? {
                 Some(batch) => return Ok(batch),
                 None => self.reap(Wait::One)?,
             }
@@ -187,11 +187,11 @@ impl<B: Backend> Feeder<B> {
     ///
     /// # Errors
     /// [`FeedError`]; nothing was sent.
-    pub fn feed_timeout(&mut self, frames: &[&[u8]], timeout: Duration) -> Result<Batch<B>, FeedError> {
-        self.check(frames)?;
+    pub fn feed_timeout<F: AsRef<[u8]>>(&mut self, frames: &[F], timeout: Duration) -> Result<Batch<B>, FeedError> {
+        let frames = self.check(frames)?;
         let start = Instant::now();
         loop {
-            if let Some(batch) = self.try_feed(frames)? {
+            if let Some(batch) = self.try_feed(&frames)? {
                 return Ok(batch);
             }
             if start.elapsed() >= timeout {
@@ -206,10 +206,10 @@ impl<B: Backend> Feeder<B> {
     ///
     /// # Errors
     /// [`FeedError`]; nothing was sent.
-    pub async fn feed_async(&mut self, frames: &[&[u8]]) -> Result<Batch<B>, FeedError> {
-        self.check(frames)?;
+    pub async fn feed_async<F: AsRef<[u8]>>(&mut self, frames: &[F]) -> Result<Batch<B>, FeedError> {
+        let frames = self.check(frames)?;
         loop {
-            if let Some(batch) = self.try_feed(frames)? {
+            if let Some(batch) = self.try_feed(&frames)? {
                 return Ok(batch);
             }
             match self.pending.first().map(|(_, tensor)| tensor.clone()) {
@@ -254,14 +254,16 @@ impl<B: Backend> Feeder<B> {
         self.account.held(self.lane.memory(), self.outputs.taken())
     }
 
-    fn check(&self, frames: &[&[u8]]) -> Result<(), FeedError> {
+    /// The bytes of each frame, which are asked for once.
+    fn check<'f, F: AsRef<[u8]>>(&self, frames: &'f [F]) -> Result<Vec<&'f [u8]>, FeedError> {
         let (most, expected) = (self.layout.batch_size(), self.layout.sample().byte_len());
         if frames.is_empty() || frames.len() > most {
             return Err(FeedError::Count { got: frames.len(), most });
         }
+        let frames: Vec<&[u8]> = frames.iter().map(AsRef::as_ref).collect();
         match frames.iter().position(|frame| frame.len() != expected) {
             Some(frame) => Err(FeedError::Length { frame, got: frames[frame].len(), expected }),
-            None => Ok(()),
+            None => Ok(frames),
         }
     }
 

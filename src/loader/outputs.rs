@@ -120,7 +120,7 @@ impl<T> OutputPool<T> {
         free.push_back(output);
         drop(free);
         if self.hungry.load(Ordering::SeqCst) && self.hungry.swap(false, Ordering::SeqCst) {
-            self.tell(ToPump::Wake);
+            self.send(ToPump::Wake);
         }
     }
 
@@ -184,7 +184,7 @@ impl<T> OutputPool<T> {
         self.taken.fetch_add(1, Ordering::Relaxed);
         self.leased.fetch_sub(1, Ordering::Release);
         if self.pump.is_some() {
-            self.tell(ToPump::Replace { indices, labels });
+            self.send(ToPump::Replace { indices, labels });
         } else {
             self.shrink();
         }
@@ -192,7 +192,7 @@ impl<T> OutputPool<T> {
     }
 
     /// Sends the pump a message. One that is gone needs none.
-    fn tell(&self, message: ToPump) {
+    fn send(&self, message: ToPump) {
         if let Some(pump) = &self.pump {
             let _ = pump.send(message);
         }
