@@ -48,7 +48,6 @@ impl<'a, B: Backend> EpochStream<'a, B> {
     }
 
     /// The epoch, for its statistics and its place.
-    #[must_use]
     pub fn epoch(&self) -> &Epoch<'a, B> {
         &self.epoch
     }

@@ -97,3 +97,45 @@ impl Direct {
         Err(Box::new(Unsent { result: Err(error), bad: Vec::new(), ends_epoch: false }))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::{LoaderOptions, Order};
+    use super::*;
+    use crate::error::SourceError;
+    use crate::layout::SampleLayout;
+    use crate::staging::SampleWriter;
+
+    /// Does not know where its second sample is.
+    struct Lost;
+
+    impl Source for Lost {
+        fn layout(&self) -> SampleLayout {
+            SampleLayout::bytes(&[8]).expect("a layout")
+        }
+
+        fn len(&self) -> u64 {
+            2
+        }
+
+        fn read(&self, _: u64, _: &mut SampleWriter<'_>) -> Result<(), SourceError> {
+            Ok(())
+        }
+
+        fn position(&self, index: u64) -> u64 {
+            assert!(index != 1, "sample {index} is nowhere");
+            index
+        }
+    }
+
+    #[test]
+    fn a_source_that_panics_when_asked_where_a_sample_is_loses_the_batch_only() {
+        let sampler = Sampler::new(Order::new(2, &LoaderOptions::default()), 0);
+        let mut direct = Direct::new(Arc::new(Lost), 1, 2).expect("a little memory");
+        let unsent = direct.locate(&sampler, 0, (&mut Vec::new(), &mut Vec::new())).expect_err("it panics");
+        let Unsent { result: Err(LoadError::Panic { index, batch, message }), ends_epoch, .. } = *unsent else {
+            panic!("another error")
+        };
+        assert_eq!((index, batch, message.as_str(), ends_epoch), (1, 0, "sample 1 is nowhere", false));
+    }
+}
