@@ -20,7 +20,7 @@ mod metrics;
 #[path = "../src/loader/observe/stats.rs"]
 mod stats;
 
-use metrics::{Cause, Metrics, Passage};
+use metrics::{BatchTimestamps, Cause, Metrics};
 
 const BATCHES: u64 = 20_000;
 const BATCH_SIZE: usize = 64;
@@ -88,9 +88,10 @@ fn counters(criterion: &mut Criterion) {
             metrics.waited(Cause::Source, ended - start);
             let (handed_out, sent) = (start, ended);
             metrics.begun(handed_out - begun, None);
-            let passage = Passage { epoch: 0, number: 0, slot: Some(0), begun, handed_out, ended, sent, submitted };
-            metrics.submitted(ended - handed_out, &passage);
-            metrics.finished(&passage, finished);
+            let times =
+                BatchTimestamps { epoch: 0, number: 0, slot: Some(0), begun, handed_out, ended, sent, submitted };
+            metrics.submitted(ended - handed_out, &times);
+            metrics.finished(&times, finished);
             let [start, end] = [(); 2].map(|()| Instant::now());
             metrics.waited(Cause::Either, end - start);
             let [asked, got, dropped] = [(); 3].map(|()| Instant::now());

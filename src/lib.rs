@@ -88,13 +88,13 @@ pub use ::cudarc;
 #[cfg(feature = "wgpu")]
 pub use ::wgpu;
 
-pub use any::{AnyBackend, AnyBatch, AnyEpoch, AnyLoader, devices, open, open_auto};
+pub use any::{AnyBackend, AnyBatch, AnyEpoch, AnyEpochStream, AnyLoader, devices, open, open_auto};
 pub use backend::{AdapterInfo, Api, Backend, DeviceType, Strategy};
 pub use error::{DeviceError, LayoutError, LoadError, OpenError, PumpState, SourceError, Stage, Stall, Unsupported};
 pub use layout::{BatchLayout, ImageLayout, SampleLayout};
 pub use loader::{
-    BadSamples, Batch, Canceller, Epoch, FeedError, Feeder, FeederOptions, LastBatch, Loader, LoaderOptions,
-    LoaderStats, ResumeError, ResumeToken, Share, ShareError, Subset, Tolerance, Trace,
+    BadSamples, Batch, Canceller, Epoch, EpochStream, FeedError, Feeder, FeederOptions, LastBatch, Loader,
+    LoaderOptions, LoaderStats, ResumeError, ResumeToken, Share, ShareError, Subset, Tolerance, Trace,
 };
 pub use measure::{AutoOptions, Tuned};
 pub use memory::{HostArena, StableHostMemory};

@@ -209,4 +209,8 @@ fn a_tensor_is_copied_into_a_buffer_of_the_callers_or_refused() {
     let batch = loader.epoch(1).next().expect("there are batches").expect("no error");
     let error = batch.fill_into(&target, 32 * 16 - 4).expect_err("it does not fit");
     assert!(matches!(error, gpufeed::DeviceError::Refused { .. }), "{error}");
+    // The batch is still there, and can be copied to where it fits.
+    batch.fill_into(&target, 32 * 15).expect("it fits");
+    drop(batch);
+    assert_eq!(read(&device, &queue, &target, 32 * 16)[32 * 15..], right[..32]);
 }

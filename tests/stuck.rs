@@ -110,7 +110,7 @@ fn a_device_that_does_not_finish_is_told_and_left_behind() {
     let mut epoch = loader.epoch(0);
     let first = epoch.find_map(Result::ok).expect("it is delivered before the device has finished it");
     assert_eq!(first.wait_timeout(Duration::from_millis(5)), Ok(false));
-    let stall = epoch.find_map(|batch| match batch {
+    let stall = std::iter::from_fn(|| epoch.try_next()).find_map(|batch| match batch {
         Err(LoadError::Stalled(stall)) => (stall.pump == PumpState::AwaitsDevice).then_some(stall),
         other => panic!("the only slot is in flight, and still: {other:?}"),
     });

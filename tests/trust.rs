@@ -138,6 +138,43 @@ fn holding_all_is_an_error_behind_what_is_out_of_date_too() {
 }
 
 #[test]
+fn an_iterator_ends_with_an_error_that_it_would_repeat() {
+    let options = LoaderOptions { outputs: 2, ..options() };
+    let mut loader = loader(&HostBackend::new(), 40, options, |_| Ok(()));
+    let leased = |batch: &Result<Batch<HostBackend>, LoadError>| {
+        matches!(batch, Err(LoadError::AllTensorsLeased { outputs: 2 }))
+    };
+    // Bounded, so that the test fails instead of taking all memory.
+    let mut epoch = loader.epoch(0);
+    let all: Vec<_> = epoch.by_ref().take(5).collect();
+    assert_eq!((all.len(), all[..2].iter().filter(|batch| batch.is_ok()).count()), (3, 2), "{all:?}");
+    assert!(leased(&all[2]));
+    assert!(epoch.next().is_none());
+    // Nothing is lost: whoever asks on purpose goes on with the same batch.
+    assert!(leased(&epoch.try_next().expect("the epoch is not over")));
+    assert!(leased(&epoch.next_timeout(MS(1)).expect("the epoch is not over")));
+    drop(all);
+    assert_eq!(epoch.try_next().expect("it goes on").expect("a batch").number(), 2);
+    drop(epoch);
+    assert_eq!(loader.epoch(1).filter_map(Result::ok).count(), 10);
+}
+
+#[test]
+fn an_iterator_ends_with_a_stall_and_nothing_is_lost() {
+    let (open, wait) = gate();
+    let options = LoaderOptions { stall_timeout: Some(MS(100)), ..options() };
+    let mut loader = loader(&HostBackend::new(), 40, options, move |_| {
+        wait();
+        Ok(())
+    });
+    let mut epoch = loader.epoch(0);
+    let all: Vec<_> = epoch.by_ref().take(3).collect();
+    assert!(matches!(all[..], [Err(LoadError::Stalled(_))]), "{all:?}");
+    open.store(true, Ordering::Relaxed);
+    assert_eq!(std::iter::from_fn(|| epoch.try_next()).filter_map(Result::ok).count(), 10);
+}
+
+#[test]
 fn questions_to_a_pump_that_hangs_end() {
     let options = LoaderOptions { slots: 1, stall_timeout: Some(MS(50)), ..options() };
     let mut loader = loader(&hanging(), 40, options, |_| Ok(()));

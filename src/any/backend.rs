@@ -11,7 +11,7 @@ use crate::backend::wgpu::WgpuBackend;
 use crate::backend::{AdapterInfo, Backend, Strategy};
 use crate::backend::{Api, select};
 use crate::error::{OpenError, Unsupported};
-use crate::loader::{Loader, LoaderOptions};
+use crate::loader::{IntoSource, Loader, LoaderOptions};
 use crate::measure::{AutoOptions, Tuned, tune};
 use crate::source::Source;
 
@@ -108,7 +108,7 @@ impl AnyBackend {
     ///
     /// # Errors
     /// As [`Loader::new`].
-    pub fn loader(&self, source: Arc<dyn Source>, options: LoaderOptions) -> Result<AnyLoader, OpenError> {
+    pub fn loader(&self, source: impl IntoSource, options: LoaderOptions) -> Result<AnyLoader, OpenError> {
         match self {
             Self::Host(backend) => Loader::new(backend, source, options).map(AnyLoader::Host),
             #[cfg(feature = "wgpu")]

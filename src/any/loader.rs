@@ -1,15 +1,16 @@
 //! A loader on a device of any backend.
 
+use std::ops::Range;
 use std::sync::Arc;
 
-use super::{AnyEpoch, each};
+use super::{AnyBackend, AnyEpoch, each, same};
 #[cfg(feature = "cuda")]
 use crate::backend::cuda::CudaBackend;
 use crate::backend::host::HostBackend;
 #[cfg(feature = "wgpu")]
 use crate::backend::wgpu::WgpuBackend;
 use crate::backend::{AdapterInfo, Backend, Footprint, MemoryUse, Strategy};
-use crate::error::LoadError;
+use crate::error::{LoadError, Unsupported};
 use crate::loader::{
     BadSampleReport, Canceller, Loader, LoaderOptions, LoaderStats, Monitor, ResumeError, ResumeToken, Verdict,
 };
@@ -32,13 +33,22 @@ pub enum AnyLoader {
 impl AnyLoader {
     /// Starts epoch number `epoch`, as [`Loader::epoch`].
     pub fn epoch(&mut self, epoch: u64) -> AnyEpoch<'_> {
-        match self {
-            Self::Host(loader) => AnyEpoch::Host(loader.epoch(epoch)),
-            #[cfg(feature = "wgpu")]
-            Self::Wgpu(loader) => AnyEpoch::Wgpu(loader.epoch(epoch)),
-            #[cfg(feature = "cuda")]
-            Self::Cuda(loader) => AnyEpoch::Cuda(loader.epoch(epoch)),
-        }
+        same!(self, loader => loader.epoch(epoch), AnyEpoch)
+    }
+
+    /// As [`epoch`](Self::epoch), and the epoch owns the loader, as [`Loader::into_epoch`].
+    pub fn into_epoch(self, epoch: u64) -> AnyEpoch<'static> {
+        same!(self, loader => loader.into_epoch(epoch), AnyEpoch)
+    }
+
+    /// Several epochs in turn, without a pause in between, as [`Loader::epochs`].
+    pub fn epochs(&mut self, epochs: Range<u64>) -> AnyEpoch<'_> {
+        same!(self, loader => loader.epochs(epochs), AnyEpoch)
+    }
+
+    /// As [`epochs`](Self::epochs), and the iterator owns the loader, as [`Loader::into_epochs`].
+    pub fn into_epochs(self, epochs: Range<u64>) -> AnyEpoch<'static> {
+        same!(self, loader => loader.into_epochs(epochs), AnyEpoch)
     }
 
     /// Goes on where a token was made, as [`Loader::resume`].
@@ -79,6 +89,20 @@ impl AnyLoader {
     #[must_use]
     pub fn info(&self) -> &AdapterInfo {
         each!(Self, self, loader => Backend::info(loader.backend()))
+    }
+
+    /// The device.
+    #[must_use]
+    pub fn backend(&self) -> AnyBackend {
+        same!(self, loader => loader.backend().clone(), AnyBackend)
+    }
+
+    /// Whether the device can run a strategy.
+    ///
+    /// # Errors
+    /// [`Unsupported`] says why not.
+    pub fn supports(&self, strategy: Strategy) -> Result<(), Unsupported> {
+        each!(Self, self, loader => loader.backend().supports(strategy))
     }
 
     /// The number of batches in an epoch: of this rank's share of it.

@@ -10,10 +10,8 @@ mod loader;
 
 pub use backend::AnyBackend;
 pub use batch::AnyBatch;
-pub use epoch::AnyEpoch;
+pub use epoch::{AnyEpoch, AnyEpochStream};
 pub use loader::AnyLoader;
-
-use std::sync::Arc;
 
 use crate::backend::AdapterInfo;
 #[cfg(feature = "cuda")]
@@ -22,9 +20,8 @@ use crate::backend::host::host_info;
 #[cfg(feature = "wgpu")]
 use crate::backend::wgpu::adapters as wgpu_adapters;
 use crate::error::OpenError;
-use crate::loader::LoaderOptions;
+use crate::loader::{IntoSource, LoaderOptions};
 use crate::measure::{AutoOptions, Tuned};
-use crate::source::Source;
 
 macro_rules! each {
     ($kind:ident, $value:expr, $inner:ident => $call:expr) => {
@@ -51,7 +48,20 @@ macro_rules! wrap {
     };
 }
 
-use {each, wrap};
+/// As `each`, with the value as the same variant of another enum.
+macro_rules! same {
+    ($value:expr, $inner:ident => $call:expr, $to:ident) => {
+        match $value {
+            Self::Host($inner) => $to::Host($call),
+            #[cfg(feature = "wgpu")]
+            Self::Wgpu($inner) => $to::Wgpu($call),
+            #[cfg(feature = "cuda")]
+            Self::Cuda($inner) => $to::Cuda($call),
+        }
+    };
+}
+
+use {each, same, wrap};
 
 #[cfg(not(feature = "wgpu"))]
 const fn wgpu_adapters() -> Vec<AdapterInfo> {
@@ -76,7 +86,7 @@ pub fn devices() -> Vec<AdapterInfo> {
 ///
 /// # Errors
 /// [`OpenError::NoDevice`], and what [`Loader::new`](crate::loader::Loader::new) reports.
-pub fn open(wanted: &str, source: Arc<dyn Source>, options: LoaderOptions) -> Result<AnyLoader, OpenError> {
+pub fn open(wanted: &str, source: impl IntoSource, options: LoaderOptions) -> Result<AnyLoader, OpenError> {
     AnyBackend::open(wanted)?.loader(source, options)
 }
 
@@ -99,10 +109,11 @@ pub fn open(wanted: &str, source: Arc<dyn Source>, options: LoaderOptions) -> Re
 /// As [`open`].
 pub fn open_auto(
     wanted: &str,
-    source: Arc<dyn Source>,
+    source: impl IntoSource,
     options: LoaderOptions,
     auto: &AutoOptions,
 ) -> Result<(AnyLoader, Tuned), OpenError> {
+    let source = source.into_source();
     let backend = AnyBackend::open(wanted)?;
     let tuned = backend.tune(&source, options, auto)?;
     Ok((backend.loader(source, tuned.options.clone())?, tuned))

@@ -77,7 +77,8 @@ pub enum LoadError {
         /// The device's error.
         source: DeviceError,
     },
-    /// Every output tensor is held by the caller: drop a batch (or raise `outputs`) and call again.
+    /// Every output tensor is held by the caller: drop a batch (or raise `outputs`) and call
+    /// [`try_next`](crate::loader::Epoch::try_next) again. An iterator ends with it.
     #[error("all {outputs} output tensors are held by the caller: drop a batch or raise `outputs`")]
     AllTensorsLeased {
         /// How many outputs the loader has.
@@ -89,8 +90,8 @@ pub enum LoadError {
         /// Why.
         reason: String,
     },
-    /// Nothing moved for as long as [`stall_timeout`](crate::LoaderOptions::stall_timeout) allows. Nothing is lost: the next call waits
-    /// again.
+    /// Nothing moved for as long as [`stall_timeout`](crate::LoaderOptions::stall_timeout) allows. Nothing is lost:
+    /// [`try_next`](crate::loader::Epoch::try_next) waits again. An iterator ends with it.
     #[error("{0}")]
     Stalled(Box<Stall>),
     /// No batch came within the time that the caller gave. Nothing is lost: the next call waits again.

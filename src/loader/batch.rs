@@ -120,8 +120,8 @@ impl<B: Backend> Batch<B> {
         self.epoch
     }
 
-    /// Takes the tensor out of the loader for good; the loader makes another in its place. A [`Feeder`](super::Feeder) has one output
-    /// less from then on.
+    /// Takes the tensor out of the loader or [`Feeder`](super::Feeder) for good: it is the caller's, no longer counts as the loader's
+    /// memory, and another is made in its place. A feeder makes it when next it needs one.
     #[must_use]
     pub fn into_tensor(mut self) -> B::Tensor {
         let output = self.output.take().expect("a batch holds its output until it is dropped");

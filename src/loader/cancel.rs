@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::pump::Delivery;
-use crate::error::LoadError;
 
 /// Cancels a loader from any thread, for good: whoever waits for its batches, or for it to become idle, now or later, gets
 /// [`LoadError::Cancelled`] at once. Clones cancel the same loader, and may outlive it. Made by [`Loader::canceller`](super::Loader::canceller).
@@ -31,8 +30,8 @@ impl Canceller {
     pub(super) fn new<T: Send + 'static>(deliveries: flume::WeakSender<Delivery<T>>) -> Self {
         let wake = move || {
             if let Some(deliveries) = deliveries.upgrade() {
-                // Of no epoch: it only wakes, and the flag tells. Without a receiver nobody waits.
-                let _ = deliveries.send(Delivery::told(0, Err(LoadError::Cancelled)));
+                // Whoever is woken looks at the flag. Without a receiver nobody waits.
+                let _ = deliveries.send(Delivery::wake());
             }
         };
         Self { cancelled: Arc::default(), wake: Arc::new(wake) }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use super::account::OutputAccount;
 use super::batch::Batch;
 use super::options::{LoaderOptions, check_counts};
 use super::outputs::{Output, OutputPool};
@@ -33,7 +34,8 @@ pub struct FeederOptions {
     pub strategy: Option<Strategy>,
     /// What the device does with the bytes.
     pub preprocess: Preprocess,
-    /// The most bytes (staging, device and outputs together) it may take; `None` for no bound.
+    /// The most bytes (staging, device and outputs together) it may hold; `None` for no bound. Tensors that were
+    /// [taken out](Batch::into_tensor) are the caller's and do not count.
     pub byte_budget: Option<u64>,
 }
 
@@ -105,6 +107,9 @@ pub enum FeedError {
 pub struct Feeder<B: Backend> {
     lane: B::Lane,
     outputs: Arc<OutputPool<B::Tensor>>,
+    /// How many there should be: fewer are left once some were taken out.
+    wanted_outputs: usize,
+    account: OutputAccount,
     layout: BatchLayout,
     preprocess: Preprocess,
     footprint: Footprint,
@@ -150,6 +155,8 @@ impl<B: Backend> Feeder<B> {
         Ok(Self {
             lane,
             outputs,
+            wanted_outputs: options.outputs,
+            account: OutputAccount::new(footprint, options.outputs, options.byte_budget),
             layout,
             preprocess: options.preprocess,
             footprint,
@@ -166,10 +173,10 @@ impl<B: Backend> Feeder<B> {
     ///
     /// # Errors
     /// [`FeedError`]; nothing was sent.
-    pub fn feed(&mut self, frames: &[&[u8]]) -> Result<Batch<B>, FeedError> {
-        self.check(frames)?;
+    pub fn feed<F: AsRef<[u8]>>(&mut self, frames: &[F]) -> Result<Batch<B>, FeedError> {
+        let frames = self.check(frames)?;
         loop {
-            match self.try_feed(frames)? {
+            match self.try_feed(&frames)? {
                 Some(batch) => return Ok(batch),
                 None => self.reap(Wait::One)?,
             }
@@ -180,11 +187,11 @@ impl<B: Backend> Feeder<B> {
     ///
     /// # Errors
     /// [`FeedError`]; nothing was sent.
-    pub fn feed_timeout(&mut self, frames: &[&[u8]], timeout: Duration) -> Result<Batch<B>, FeedError> {
-        self.check(frames)?;
+    pub fn feed_timeout<F: AsRef<[u8]>>(&mut self, frames: &[F], timeout: Duration) -> Result<Batch<B>, FeedError> {
+        let frames = self.check(frames)?;
         let start = Instant::now();
         loop {
-            if let Some(batch) = self.try_feed(frames)? {
+            if let Some(batch) = self.try_feed(&frames)? {
                 return Ok(batch);
             }
             if start.elapsed() >= timeout {
@@ -199,10 +206,10 @@ impl<B: Backend> Feeder<B> {
     ///
     /// # Errors
     /// [`FeedError`]; nothing was sent.
-    pub async fn feed_async(&mut self, frames: &[&[u8]]) -> Result<Batch<B>, FeedError> {
-        self.check(frames)?;
+    pub async fn feed_async<F: AsRef<[u8]>>(&mut self, frames: &[F]) -> Result<Batch<B>, FeedError> {
+        let frames = self.check(frames)?;
         loop {
-            if let Some(batch) = self.try_feed(frames)? {
+            if let Some(batch) = self.try_feed(&frames)? {
                 return Ok(batch);
             }
             match self.pending.first().map(|(_, tensor)| tensor.clone()) {
@@ -240,25 +247,38 @@ impl<B: Backend> Feeder<B> {
         self.footprint
     }
 
-    /// The memory it holds now and how often it has allocated.
+    /// The memory it holds now and how often it has allocated. Tensors that were taken out are not its own any more; the next
+    /// frames that need one make another.
     #[must_use]
     pub fn memory(&self) -> MemoryUse {
-        self.lane.memory()
+        self.account.held(self.lane.memory(), self.outputs.taken())
     }
 
-    fn check(&self, frames: &[&[u8]]) -> Result<(), FeedError> {
+    /// The bytes of each frame, which are asked for once.
+    fn check<'f, F: AsRef<[u8]>>(&self, frames: &'f [F]) -> Result<Vec<&'f [u8]>, FeedError> {
         let (most, expected) = (self.layout.batch_size(), self.layout.sample().byte_len());
         if frames.is_empty() || frames.len() > most {
             return Err(FeedError::Count { got: frames.len(), most });
         }
+        let frames: Vec<&[u8]> = frames.iter().map(AsRef::as_ref).collect();
         match frames.iter().position(|frame| frame.len() != expected) {
             Some(frame) => Err(FeedError::Length { frame, got: frames[frame].len(), expected }),
-            None => Ok(()),
+            None => Ok(frames),
         }
     }
 
-    fn take_output(&self) -> Result<Output<B::Tensor>, FeedError> {
-        self.outputs.take().ok_or(FeedError::AllTensorsLeased { outputs: self.outputs.size() })
+    /// A free output, or a new one in place of one that was taken out.
+    fn take_output(&mut self) -> Result<Output<B::Tensor>, FeedError> {
+        if let Some(output) = self.outputs.take() {
+            return Ok(output);
+        }
+        if self.outputs.size() >= self.wanted_outputs {
+            return Err(FeedError::AllTensorsLeased { outputs: self.wanted_outputs });
+        }
+        self.account.check(self.lane.memory(), self.outputs.taken())?;
+        let output = Output::new(self.lane.output()?, self.layout.batch_size())?;
+        self.outputs.grow();
+        Ok(output)
     }
 
     /// A slot, if one is free now.

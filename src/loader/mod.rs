@@ -26,30 +26,33 @@
 //!   [`shutdown_timeout`](LoaderOptions::shutdown_timeout) and a second: a worker that does not come back from the source is left
 //!   behind then with its slot, and so is a pump that does not come back from the device; the log says so.
 
+mod account;
 mod assembly;
 mod bad;
 mod batch;
 mod cancel;
 mod epoch;
 mod feeder;
+mod into_source;
 mod observe;
 mod open;
 mod options;
 mod order;
 mod outputs;
 mod pump;
+mod schedule;
 mod spin_wait;
 mod threads;
 mod tolerance;
 mod waiter;
-mod window;
 mod worker;
 
 pub use bad::{BadSample, BadSampleReport};
 pub use batch::Batch;
 pub use cancel::Canceller;
-pub use epoch::Epoch;
+pub use epoch::{Epoch, EpochStream};
 pub use feeder::{FeedError, Feeder, FeederOptions};
+pub use into_source::IntoSource;
 pub use observe::monitor::Monitor;
 pub use observe::stats::{LoaderStats, Occupancy, Percentiles, PumpWaits};
 pub use observe::trace::Trace;
@@ -62,16 +65,18 @@ pub use order::share::{Share, ShareError};
 pub use order::subset::Subset;
 pub use tolerance::{BadSamples, Tolerance};
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bad::BadSampleLog;
+use epoch::LoaderHold;
 use observe::activity::Activity;
 use observe::metrics::Metrics;
 use observe::trace::Recorder;
 use order::resume::EpochPosition;
 use outputs::{Output, OutputPool};
-use pump::{Begin, Delivery, ToPump};
+use pump::{Delivery, ToPump};
 use threads::Threads;
 
 use crate::backend::{Backend, Footprint, MemoryUse, Strategy};
@@ -100,7 +105,10 @@ pub struct Loader<B: Backend> {
     options: LoaderOptions,
     strategy: Strategy,
     footprint: Footprint,
-    generation: u64,
+    /// The source's number of samples when the loader was made: it is asked once.
+    samples: u64,
+    /// The id of the last epoch.
+    epochs: u64,
     recorder: Option<Recorder>,
 }
 
@@ -109,7 +117,49 @@ impl<B: Backend> Loader<B> {
     ///
     /// The iterator borrows the loader, so that two epochs cannot run at once.
     pub fn epoch(&mut self, epoch: u64) -> Epoch<'_, B> {
-        self.begin(EpochPosition { epoch, ..EpochPosition::default() })
+        Epoch::start(LoaderHold::Borrowed(self), EpochPosition { epoch, ..EpochPosition::default() })
+    }
+
+    /// As [`epoch`](Self::epoch), and the epoch owns the loader: fit for a struct, another thread or a task.
+    /// [`Epoch::into_loader`] gives the loader back.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use gpufeed::{Loader, LoaderOptions, SampleLayout, SyntheticSource, backend::host::HostBackend};
+    /// # let source = Arc::new(SyntheticSource::new(SampleLayout::bytes(&[8])?, 1000));
+    /// # let loader = Loader::new(&HostBackend::new(), source, LoaderOptions::default())?;
+    /// let epoch = loader.into_epoch(0);
+    /// let batches = std::thread::spawn(move || epoch.filter(Result::is_ok).count());
+    /// assert_eq!(batches.join().expect("no panic"), 16);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn into_epoch(self, epoch: u64) -> Epoch<'static, B> {
+        let position = EpochPosition { epoch, ..EpochPosition::default() };
+        Epoch::start(LoaderHold::Owned(Box::new(self)), position)
+    }
+
+    /// Several epochs in turn, without a pause in between: the first batches of the next begin while the last ones of one are still on
+    /// their way. [`Batch::epoch`] says which epoch a batch belongs to.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use gpufeed::{Loader, LoaderOptions, SampleLayout, SyntheticSource, backend::host::HostBackend};
+    /// # let source = Arc::new(SyntheticSource::new(SampleLayout::bytes(&[8])?, 1000));
+    /// # let mut loader = Loader::new(&HostBackend::new(), source, LoaderOptions::default())?;
+    /// let mut batches = [0; 3];
+    /// for batch in loader.epochs(0..3) {
+    ///     batches[batch?.epoch() as usize] += 1;
+    /// }
+    /// assert_eq!(batches, [16; 3]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn epochs(&mut self, epochs: Range<u64>) -> Epoch<'_, B> {
+        several(LoaderHold::Borrowed(self), epochs)
+    }
+
+    /// As [`epochs`](Self::epochs), and the iterator owns the loader, as that of [`into_epoch`](Self::into_epoch).
+    pub fn into_epochs(self, epochs: Range<u64>) -> Epoch<'static, B> {
+        several(LoaderHold::Owned(Box::new(self)), epochs)
     }
 
     /// Goes on where a token was made, by this loader or another: what it had not delivered follows, and nothing twice.
@@ -136,7 +186,18 @@ impl<B: Backend> Loader<B> {
     /// `rank` and `world` may differ.
     pub fn resume(&mut self, token: &ResumeToken) -> Result<Epoch<'_, B>, ResumeError> {
         self.check_resume(token)?;
-        Ok(self.begin(token.standing()))
+        Ok(Epoch::start(LoaderHold::Borrowed(self), token.standing()))
+    }
+
+    /// As [`resume`](Self::resume), and the epoch owns the loader, as that of [`into_epoch`](Self::into_epoch).
+    ///
+    /// # Errors
+    /// As `resume`, with the loader.
+    pub fn into_resumed(self, token: &ResumeToken) -> Result<Epoch<'static, B>, (Box<Self>, ResumeError)> {
+        match self.check_resume(token) {
+            Ok(()) => Ok(Epoch::start(LoaderHold::Owned(Box::new(self)), token.standing())),
+            Err(error) => Err((Box::new(self), error)),
+        }
     }
 
     /// Whether [`resume`](Self::resume) would take this token. Begins nothing.
@@ -144,17 +205,13 @@ impl<B: Backend> Loader<B> {
     /// # Errors
     /// As `resume`.
     pub fn check_resume(&self, token: &ResumeToken) -> Result<(), ResumeError> {
-        token.check(&*self.source, &self.options, self.batches_per_epoch())
+        token.check((self.samples, self.layout.sample()), &self.options, self.batches_per_epoch())
     }
 
-    fn begin(&mut self, at: EpochPosition) -> Epoch<'_, B> {
-        let sampler = self.sampler(at.epoch);
-        self.generation += 1;
-        self.activity.epoch(self.generation);
-        let (generation, batches) = (self.generation, sampler.batches());
-        // A pump that is gone shows as an error of the first `next`.
-        let _ = self.pump.send(ToPump::Start(Begin { generation, first: at.batch, bad: at.bad, sampler }));
-        Epoch::new(self, generation, at, batches)
+    /// The id of another epoch.
+    fn next_id(&mut self) -> u64 {
+        self.epochs += 1;
+        self.epochs
     }
 
     /// What ends the loader's waits, from another thread.
@@ -170,7 +227,7 @@ impl<B: Backend> Loader<B> {
     }
 
     fn sampler(&self, epoch: u64) -> Sampler {
-        Sampler::new(Order::new(self.source.len(), &self.options), epoch)
+        Sampler::new(Order::new(self.samples, &self.options), epoch)
     }
 
     /// The number of batches in an epoch: of this rank's share of it.
@@ -221,7 +278,8 @@ impl<B: Backend> Loader<B> {
         self.footprint
     }
 
-    /// The memory it holds now and how often it has allocated; `None` if its pump is gone, or has not answered within a second since
+    /// The memory it holds now and how often it has allocated; tensors that were [taken out](Batch::into_tensor) are not its own any
+    /// more. `None` if its pump is gone, or has not answered within a second since
     /// the device does not finish.
     #[must_use]
     pub fn memory(&self) -> Option<MemoryUse> {
@@ -280,7 +338,7 @@ impl<B: Backend> Loader<B> {
         self.pump.send(question(reply)).map_err(|_| stopped())?;
         loop {
             match answer.recv_timeout(Duration::from_millis(20)) {
-                Ok(told) => return Ok(told),
+                Ok(reply) => return Ok(reply),
                 Err(flume::RecvTimeoutError::Disconnected) => return Err(stopped()),
                 // A question that came too late stays in the queue, unanswered.
                 Err(flume::RecvTimeoutError::Timeout) if self.pump.is_disconnected() => {
@@ -321,7 +379,15 @@ impl<B: Backend> Drop for Loader<B> {
     }
 }
 
-/// So many outputs for batches of at most `samples` samples.
+/// Epochs that follow each other.
+fn several<B: Backend>(loader: LoaderHold<'_, B>, epochs: Range<u64>) -> Epoch<'_, B> {
+    let Range { start, end } = epochs;
+    if start >= end {
+        return Epoch::empty(loader, start);
+    }
+    Epoch::start(loader, EpochPosition { epoch: start, ..EpochPosition::default() }).followed_by(start + 1..end)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

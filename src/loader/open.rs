@@ -2,17 +2,20 @@
 
 use std::sync::Arc;
 
+use super::account::OutputAccount;
 use super::bad::{BadSampleLimit, BadSampleLog, Substitutes};
 use super::cancel::Canceller;
+use super::into_source::IntoSource;
 use super::observe::activity::Activity;
 use super::observe::metrics::Metrics;
 use super::observe::monitor;
 use super::observe::trace::Recorder;
-use super::outputs::{Output, OutputPool, reserved};
-use super::pump::{Direct, Observer, Progress, Pump};
+use super::outputs::{Output, OutputPool};
+use super::pump::{Direct, Epochs, Feeding, Observer, Outlet, Pump, Staged};
+use super::schedule::{Schedule, Shape};
 use super::threads::Threads;
 use super::tolerance::BadSamples;
-use super::worker::Worker;
+use super::worker::{Job, Worker};
 use super::{Loader, LoaderOptions, Order, Sampler};
 use crate::backend::{Backend, Footprint, Lane, LaneSpec, Strategy};
 use crate::error::{LayoutError, OpenError, Unsupported};
@@ -24,6 +27,8 @@ use crate::source::Source;
 struct Plan {
     spec: LaneSpec,
     footprint: Footprint,
+    /// The source's number of samples, which is asked once.
+    samples: u64,
     /// Samples in the largest batch: never more than in the epoch, whatever size was asked for.
     largest: usize,
 }
@@ -31,11 +36,12 @@ struct Plan {
 impl Plan {
     fn new<B: Backend>(backend: &B, source: &dyn Source, options: &LoaderOptions) -> Result<Self, OpenError> {
         options.validate()?;
-        if source.is_empty() {
+        let samples = source.len();
+        if samples == 0 {
             return Err(LayoutError::Zero { what: "the number of samples in the source" }.into());
         }
         if let Some(subset) = &options.subset {
-            subset.check(source.len())?;
+            subset.check(samples)?;
         }
         let strategy = options.strategy.unwrap_or_else(|| backend.default_strategy());
         let spec = LaneSpec {
@@ -50,8 +56,8 @@ impl Plan {
         };
         let footprint = backend.footprint(&spec)?;
         footprint.within(options.byte_budget)?;
-        let largest = Sampler::new(Order::new(source.len(), options), 0).largest();
-        Ok(Self { spec, footprint, largest })
+        let largest = Sampler::new(Order::new(samples, options), 0).largest();
+        Ok(Self { spec, footprint, samples, largest })
     }
 
     /// The device reads the source by itself, or workers do.
@@ -59,17 +65,21 @@ impl Plan {
         if self.spec.memory.is_some() { 0 } else { options.workers }
     }
 
-    fn progress(&self, options: &LoaderOptions) -> Result<Progress, OpenError> {
-        Ok(Progress::new(options.slots, self.largest, !options.ordered)?)
-    }
-
-    /// For a strategy without slots.
-    fn direct(&self, source: &Arc<dyn Source>) -> Result<Option<Direct>, OpenError> {
-        if self.spec.memory.is_none() {
-            return Ok(None);
+    /// How batches get their bytes, and what bounds them.
+    fn feeding(
+        &self,
+        source: &Arc<dyn Source>,
+        options: &LoaderOptions,
+        jobs: flume::Sender<Job>,
+    ) -> Result<(Feeding, Shape), OpenError> {
+        let slots = self.spec.slots;
+        if self.spec.memory.is_some() {
+            let direct = Direct::new(Arc::clone(source), slots, self.largest)?;
+            return Ok((Feeding::Direct(direct), Shape::Direct { depth: slots }));
         }
-        let offsets = reserved(self.largest)?;
-        Ok(Some(Direct { source: Arc::clone(source), depth: self.spec.slots, offsets, slow: false }))
+        let skips = matches!(options.bad_samples, BadSamples::Skip(_));
+        let staged = Staged::new(slots, self.largest, jobs, self.spec.layout, options.workers, skips)?;
+        Ok((Feeding::Staged(staged), Shape::Staged { slots, unordered: !options.ordered }))
     }
 
     fn outputs<L: Lane>(&self, lane: &mut L) -> Result<Vec<Output<L::Tensor>>, OpenError> {
@@ -83,38 +93,41 @@ impl<B: Backend> Loader<B> {
     /// # Errors
     /// [`OpenError`] names the option, the limit, the budget with its sum, or the reason a strategy cannot run. Nothing stays
     /// allocated.
-    pub fn new(backend: &B, source: Arc<dyn Source>, options: LoaderOptions) -> Result<Self, OpenError> {
+    pub fn new(backend: &B, source: impl IntoSource, options: LoaderOptions) -> Result<Self, OpenError> {
+        Self::open(backend, source.into_source(), options)
+    }
+
+    fn open(backend: &B, source: Arc<dyn Source>, options: LoaderOptions) -> Result<Self, OpenError> {
         let plan = Plan::new(backend, &*source, &options)?;
         let mut lane = backend.open_lane(&plan.spec)?;
         let (strategy, workers) = (plan.spec.strategy, plan.workers(&options));
-        let (progress, direct, tensors) = (plan.progress(&options)?, plan.direct(&source)?, plan.outputs(&mut lane)?);
+        let tensors = plan.outputs(&mut lane)?;
         let recorder = options.trace.as_ref().map(|trace| trace.join(monitor::name(backend.info(), strategy)));
         let (metrics, activity) = (Arc::new(Metrics::new()), Arc::new(Activity::new(workers)));
         let (pump, inbox) = flume::unbounded();
         let (deliver, deliveries) = flume::unbounded();
         let (jobs, job_queue) = flume::unbounded();
+        let (feeding, shape) = plan.feeding(&source, &options, jobs)?;
         let outputs = Arc::new(OutputPool::new(tensors, Some(pump.clone()), metrics.held()));
         let (canceller, watched) = (Canceller::new(deliver.downgrade()), deliver.downgrade());
         let serving = Pump {
+            feeding,
+            outlet: Outlet::new(Arc::clone(&outputs), deliver),
             lane,
-            layout: plan.spec.layout,
-            workers: options.workers,
+            schedule: Schedule::new(shape),
+            epochs: Epochs::new(BadSampleLimit::new(options.bad_samples)),
             inbox,
-            jobs,
-            deliveries: deliver,
-            outputs: Arc::clone(&outputs),
-            metrics: Arc::clone(&metrics),
-            activity: Arc::clone(&activity),
-            bad_limit: BadSampleLimit::new(options.bad_samples),
-            skips: matches!(options.bad_samples, BadSamples::Skip(_)),
-            clock: None,
+            account: OutputAccount::new(plan.footprint, options.outputs, options.byte_budget),
             observer: Observer::new(
+                Arc::clone(&metrics),
+                Arc::clone(&activity),
                 recorder.as_ref().map(Recorder::fork),
                 plan.spec.timing,
                 options.slots + options.outputs,
             ),
-            direct,
-            progress,
+            loss: None,
+            finished: Vec::with_capacity(options.slots + options.outputs),
+            ask_device: false,
         };
         let worker = |number| Worker {
             number,
@@ -123,7 +136,7 @@ impl<B: Backend> Loader<B> {
             substitutes: options
                 .bad_samples
                 .substitutes()
-                .then(|| Substitutes::new(options.seed.unwrap_or_default(), source.len(), options.subset.clone())),
+                .then(|| Substitutes::new(options.seed.unwrap_or_default(), plan.samples, options.subset.clone())),
             activity: Arc::clone(&activity),
             recorder: recorder.as_ref().map(Recorder::fork),
         };
@@ -150,7 +163,8 @@ impl<B: Backend> Loader<B> {
             options,
             strategy,
             footprint: plan.footprint,
-            generation: 0,
+            samples: plan.samples,
+            epochs: 0,
             recorder,
         })
     }

@@ -72,7 +72,8 @@ pub struct LoaderOptions {
     pub strategy: Option<Strategy>,
     /// What the device does with the bytes.
     pub preprocess: Preprocess,
-    /// The most bytes (staging, device and outputs together) the loader may take; `None` for no bound.
+    /// The most bytes (staging, device and outputs together) the loader may hold; `None` for no bound. Tensors that were
+    /// [taken out](super::Batch::into_tensor) are the caller's and do not count.
     pub byte_budget: Option<u64>,
     /// Whether the device computes a fingerprint of each sample's delivered bytes.
     pub fingerprints: bool,

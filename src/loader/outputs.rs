@@ -1,5 +1,6 @@
 //! The fixed pool of output tensors.
 
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
@@ -7,6 +8,7 @@ use std::time::Duration;
 use super::observe::metrics::nanoseconds;
 use super::pump::ToPump;
 use super::waiter::Waiter;
+use crate::backend::Tensor;
 use crate::error::DeviceError;
 
 /// A tensor and the host-side lists that travel with it; all are used again.
@@ -42,12 +44,18 @@ pub(super) fn reserved<T>(entries: usize) -> Result<Vec<T>, DeviceError> {
     }
 }
 
-/// Tensors that nobody holds, and how many the user does.
+/// Tensors that nobody holds, and how many the user does. They are used oldest first, so that the device has had time to finish what
+/// their last users queued.
 #[derive(Debug)]
 pub(super) struct OutputPool<T> {
-    free: Mutex<Vec<Output<T>>>,
+    /// Oldest first.
+    free: Mutex<VecDeque<Output<T>>>,
     leased: AtomicUsize,
+    /// Of the free ones, how many a guard kept from being used when one was last looked for.
+    guarded: AtomicUsize,
     size: AtomicUsize,
+    /// How many the user has taken out for good.
+    taken: AtomicU64,
     hungry: AtomicBool,
     /// Set once the device is lost: no tensor is waited for then, and every epoch is told of the loss.
     lost: AtomicBool,
@@ -64,8 +72,10 @@ impl<T> OutputPool<T> {
     pub(super) fn new(free: Vec<Output<T>>, pump: Option<flume::Sender<ToPump>>, held: Arc<AtomicU64>) -> Self {
         Self {
             size: AtomicUsize::new(free.len()),
-            free: Mutex::new(free),
+            free: Mutex::new(free.into()),
             leased: AtomicUsize::new(0),
+            guarded: AtomicUsize::new(0),
+            taken: AtomicU64::new(0),
             hungry: AtomicBool::new(false),
             lost: AtomicBool::new(false),
             closed: AtomicBool::new(false),
@@ -84,23 +94,19 @@ impl<T> OutputPool<T> {
         self.size.fetch_sub(1, Ordering::Relaxed);
     }
 
+    /// How many tensors the user has taken out for good.
+    pub(super) fn taken(&self) -> u64 {
+        self.taken.load(Ordering::Relaxed)
+    }
+
+    /// A tensor takes the place of one that was gone, and is in use at once.
+    pub(super) fn grow(&self) {
+        self.size.fetch_add(1, Ordering::Relaxed);
+    }
+
     /// Where asynchronous callers wait.
     pub(super) fn waiter(&self) -> &Waiter {
         &self.waiter
-    }
-
-    /// Takes a free tensor; if there is none, the pump is woken when one comes back.
-    pub(super) fn take(&self) -> Option<Output<T>> {
-        if let Some(output) = self.free().pop() {
-            return Some(output);
-        }
-        self.hungry.store(true, Ordering::SeqCst);
-        // One may have come back between the look and the store.
-        let output = self.free().pop();
-        if output.is_some() {
-            self.hungry.store(false, Ordering::SeqCst);
-        }
-        output
     }
 
     /// Puts a tensor back. After [`close`](Self::close) it is dropped instead.
@@ -111,10 +117,10 @@ impl<T> OutputPool<T> {
             drop(output);
             return;
         }
-        free.push(output);
+        free.push_back(output);
         drop(free);
         if self.hungry.load(Ordering::SeqCst) && self.hungry.swap(false, Ordering::SeqCst) {
-            self.tell(ToPump::Wake);
+            self.send(ToPump::Wake);
         }
     }
 
@@ -137,7 +143,8 @@ impl<T> OutputPool<T> {
 
     /// Whether the user holds every tensor, so that none can be on its way.
     pub(super) fn all_leased(&self) -> bool {
-        self.leased.load(Ordering::Acquire) >= self.size() && !self.lost.load(Ordering::Acquire)
+        let away = self.leased.load(Ordering::Acquire) + self.guarded.load(Ordering::Acquire);
+        away >= self.size() && !self.lost.load(Ordering::Acquire)
     }
 
     /// Drops the free tensors, and every other one as it comes back.
@@ -174,9 +181,10 @@ impl<T> OutputPool<T> {
     /// The user keeps a tensor: its lease ends, and another takes its place.
     pub(super) fn take_out(&self, output: Output<T>) -> T {
         let Output { tensor, indices, labels } = output;
+        self.taken.fetch_add(1, Ordering::Relaxed);
         self.leased.fetch_sub(1, Ordering::Release);
         if self.pump.is_some() {
-            self.tell(ToPump::Replace { indices, labels });
+            self.send(ToPump::Replace { indices, labels });
         } else {
             self.shrink();
         }
@@ -184,7 +192,7 @@ impl<T> OutputPool<T> {
     }
 
     /// Sends the pump a message. One that is gone needs none.
-    fn tell(&self, message: ToPump) {
+    fn send(&self, message: ToPump) {
         if let Some(pump) = &self.pump {
             let _ = pump.send(message);
         }
@@ -195,14 +203,145 @@ impl<T> OutputPool<T> {
         self.closed.load(Ordering::Relaxed)
     }
 
-    fn free(&self) -> MutexGuard<'_, Vec<Output<T>>> {
+    fn free(&self) -> MutexGuard<'_, VecDeque<Output<T>>> {
         self.free.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+}
+
+impl<T: Tensor> OutputPool<T> {
+    /// Takes a free tensor; if there is none, the pump is woken when one comes back.
+    pub(super) fn take(&self) -> Option<Output<T>> {
+        if let Some(output) = self.take_free() {
+            return Some(output);
+        }
+        self.hungry.store(true, Ordering::SeqCst);
+        // One may have come back between the look and the store.
+        let output = self.take_free();
+        if output.is_some() {
+            self.hungry.store(false, Ordering::SeqCst);
+        }
+        output
+    }
+
+    /// The oldest tensor that the device has finished with, or else the oldest: then the device orders the uses. One that a guard
+    /// holds is passed over.
+    fn take_free(&self) -> Option<Output<T>> {
+        let mut free = self.free();
+        let (mut oldest, mut guarded) = (None, 0);
+        for (position, Output { tensor, .. }) in free.iter().enumerate() {
+            if tensor.is_held() {
+                guarded += 1;
+                continue;
+            }
+            // A device that fails says so at the submission.
+            if tensor.is_idle().unwrap_or(true) {
+                oldest = Some(position);
+                break;
+            }
+            oldest.get_or_insert(position);
+        }
+        self.guarded.store(if oldest.is_none() { guarded } else { 0 }, Ordering::Release);
+        free.remove(oldest?)
+    }
+
+    /// Whether nothing but guards keeps the free tensors from being used: nobody tells when one ends.
+    pub(super) fn is_guarded(&self) -> bool {
+        self.guarded.load(Ordering::Acquire) > 0
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::preprocess::{Fingerprint, TensorDesc};
+
+    /// A tensor with a name, whose device is told what it has finished.
+    #[derive(Clone, Debug)]
+    struct Named(char, Arc<AtomicBool>, Arc<AtomicBool>);
+
+    impl Named {
+        fn is_busy(&self, busy: bool) {
+            self.1.store(busy, Ordering::Relaxed);
+        }
+
+        fn has_guard(&self, held: bool) {
+            self.2.store(held, Ordering::Relaxed);
+        }
+    }
+
+    impl Tensor for Named {
+        fn wait(&self) -> Result<(), DeviceError> {
+            Ok(())
+        }
+
+        fn is_written(&self) -> Result<bool, DeviceError> {
+            Ok(true)
+        }
+
+        fn is_idle(&self) -> Result<bool, DeviceError> {
+            Ok(!self.1.load(Ordering::Relaxed))
+        }
+
+        fn is_held(&self) -> bool {
+            self.2.load(Ordering::Relaxed)
+        }
+
+        fn read(&self, _: &TensorDesc) -> Result<Vec<u8>, DeviceError> {
+            Ok(Vec::new())
+        }
+
+        fn fingerprints(&self, _: usize) -> Result<Option<Vec<Fingerprint>>, DeviceError> {
+            Ok(None)
+        }
+    }
+
+    /// Tensors, and the pool of them.
+    fn pool<const N: usize>(names: [char; N]) -> ([Named; N], OutputPool<Named>) {
+        let tensors = names.map(|name| Named(name, Arc::default(), Arc::default()));
+        let outputs = tensors.iter().map(|tensor| Output::new(tensor.clone(), 1).expect("a little memory")).collect();
+        (tensors, OutputPool::new(outputs, None, Arc::default()))
+    }
+
+    fn taken(pool: &OutputPool<Named>) -> Option<char> {
+        pool.take().map(|output| output.tensor.0)
+    }
+
+    #[test]
+    fn outputs_are_used_oldest_first() {
+        let (_, pool) = pool(['a', 'b', 'c']);
+        let (first, second) = (pool.take().expect("a"), pool.take().expect("b"));
+        assert_eq!((first.tensor.0, second.tensor.0), ('a', 'b'));
+        pool.put(first);
+        pool.put(second);
+        assert_eq!([(); 4].map(|()| taken(&pool)), [Some('c'), Some('a'), Some('b'), None]);
+    }
+
+    #[test]
+    fn an_output_that_is_still_used_is_passed_over_while_others_are_idle() {
+        let ([a, b, _], pool) = pool(['a', 'b', 'c']);
+        a.is_busy(true);
+        b.is_busy(true);
+        assert_eq!(taken(&pool), Some('c'));
+        b.is_busy(false);
+        assert_eq!(taken(&pool), Some('b'));
+        // None is idle: the device orders the uses.
+        assert_eq!(taken(&pool), Some('a'));
+    }
+
+    #[test]
+    fn an_output_with_a_guard_is_never_used_and_counts_as_held() {
+        let ([a, b], pool) = pool(['a', 'b']);
+        a.has_guard(true);
+        b.is_busy(true);
+        let output = pool.take().expect("b");
+        assert_eq!(output.tensor.0, 'b');
+        assert!(taken(&pool).is_none() && pool.is_guarded() && !pool.all_leased());
+        pool.lease();
+        assert!(pool.all_leased(), "one is leased, and the other has a guard");
+        a.has_guard(false);
+        assert_eq!(taken(&pool), Some('a'));
+        assert!(!pool.is_guarded());
+    }
 
     #[test]
     fn lists_that_memory_does_not_hold_are_an_error() {

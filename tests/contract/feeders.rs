@@ -48,7 +48,7 @@ pub fn frames_that_do_not_fit_are_named_and_nothing_is_lost<B: TestDevice>(backe
     let options = FeederOptions { batch_size: 2, outputs: 1, slots: 1, ..options(strategy) };
     let mut feeder = Feeder::new(backend, layout, options).expect("the feeder opens");
     let (good, short) = (frame(0, 16), frame(1, 15));
-    assert_eq!(feeder.feed(&[]).map(drop), Err(FeedError::Count { got: 0, most: 2 }));
+    assert_eq!(feeder.feed::<&[u8]>(&[]).map(drop), Err(FeedError::Count { got: 0, most: 2 }));
     assert_eq!(feeder.feed(&[&good, &good, &good]).map(drop), Err(FeedError::Count { got: 3, most: 2 }));
     assert_eq!(feeder.feed(&[&good, &short]).map(drop), Err(FeedError::Length { frame: 1, got: 15, expected: 16 }));
     let held = feeder.feed(&[&good]).expect("it is sent");

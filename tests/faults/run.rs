@@ -141,7 +141,7 @@ impl<'p, B: FaultyDevice> Run<'p, B> {
             let item = match course {
                 Course::Await => pollster::block_on(epoch.next_async()),
                 Course::Impatient(time) => epoch.next_timeout(time),
-                _ => epoch.next(),
+                _ => epoch.try_next(),
             };
             let Some(item) = item else { break };
             assert!(!pass.over, "something comes after the end");

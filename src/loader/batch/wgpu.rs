@@ -54,12 +54,14 @@ impl Batch<WgpuBackend> {
         self.tensor().queue().submit(commands)
     }
 
-    /// Queues a copy of the tensor into a buffer of the caller's, for frameworks that cannot take a foreign buffer, and gives the tensor
-    /// back behind it. The copy is of the tensor's bytes, rounded up to a multiple of four.
+    /// Queues a copy of the tensor into a buffer of the caller's, for frameworks that cannot take a foreign buffer. The copy is of the
+    /// tensor's bytes, rounded up to a multiple of four. Nothing needs to be waited for before the batch is dropped: what the
+    /// loader writes next is queued behind the copy.
     ///
     /// # Errors
     /// [`DeviceError::Refused`] where the copy does not fit `target`, `offset` is no multiple of four, or `target` lacks `COPY_DST`.
-    pub fn fill_into(self, target: &wgpu::Buffer, offset: u64) -> Result<wgpu::SubmissionIndex, DeviceError> {
+    /// Nothing was queued then, and the batch can be used otherwise.
+    pub fn fill_into(&self, target: &wgpu::Buffer, offset: u64) -> Result<wgpu::SubmissionIndex, DeviceError> {
         self.tensor().copy_to(target, offset, self.desc.byte_len())
     }
 

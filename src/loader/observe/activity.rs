@@ -44,7 +44,7 @@ pub(in crate::loader) struct Waiting<'a>(&'a Activity);
 
 impl Drop for Waiting<'_> {
     fn drop(&mut self) {
-        self.0.waiting.store(false, Ordering::Relaxed);
+        self.0.end_wait();
     }
 }
 
@@ -75,8 +75,18 @@ impl Activity {
 
     /// The user begins to wait: the watchdog's clock runs while it does.
     pub(in crate::loader) fn wait(&self) -> Waiting<'_> {
-        self.waiting.store(true, Ordering::Relaxed);
+        self.await_batch();
         Waiting(self)
+    }
+
+    /// As [`wait`](Self::wait), until [`end_wait`](Self::end_wait).
+    pub(in crate::loader) fn await_batch(&self) {
+        self.waiting.store(true, Ordering::Relaxed);
+    }
+
+    /// The user does not wait any more.
+    pub(in crate::loader) fn end_wait(&self) {
+        self.waiting.store(false, Ordering::Relaxed);
     }
 
     pub(in crate::loader) fn is_waiting(&self) -> bool {

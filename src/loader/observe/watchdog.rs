@@ -36,9 +36,9 @@ pub(in crate::loader) fn watch<T>(
         if activity.is_waiting() && deliveries.is_empty() {
             let stall = activity.stall(still);
             log::error!("{stall}");
-            let result = Err(LoadError::Stalled(Box::new(stall)));
+            let error = LoadError::Stalled(Box::new(stall));
             // Without a receiver the loader is being dropped.
-            let _ = deliveries.send(Delivery::told(activity.generation(), result));
+            let _ = deliveries.send(Delivery::report(activity.generation(), error));
         }
         still = Duration::ZERO;
     }

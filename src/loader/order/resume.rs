@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::super::options::{LastBatch, LoaderOptions};
 use super::subset::Subset;
-use crate::source::Source;
+use crate::layout::SampleLayout;
 
 /// A place in the ordered delivery of a loader's batches, and what fixed which samples are in them. A few hundred bytes as JSON, whatever the size of the source.
 ///
@@ -88,7 +88,7 @@ impl ResumeToken {
 
     /// The place before batch `batch` of epoch `epoch`, which has `batches`; its end is the next epoch's beginning.
     pub(in crate::loader) fn new(
-        source: &dyn Source,
+        source: (u64, SampleLayout),
         options: &LoaderOptions,
         at: EpochPosition,
         batches: u64,
@@ -130,7 +130,7 @@ impl ResumeToken {
     /// Checks it against a loader.
     pub(in crate::loader) fn check(
         &self,
-        source: &dyn Source,
+        source: (u64, SampleLayout),
         options: &LoaderOptions,
         batches: u64,
     ) -> Result<(), ResumeError> {
@@ -150,11 +150,12 @@ impl ResumeToken {
 }
 
 impl Fixed {
-    fn of(source: &dyn Source, options: &LoaderOptions) -> Self {
+    /// Of a source of so many samples of this layout.
+    fn of((source_samples, sample): (u64, SampleLayout), options: &LoaderOptions) -> Self {
         let &LoaderOptions { batch_size, last_batch, seed, rank, world, ref subset, bad_samples, .. } = options;
         Self {
-            source_samples: source.len(),
-            sample: source.layout().to_string(),
+            source_samples,
+            sample: sample.to_string(),
             subset: subset.as_ref().map(|subset: &Subset| (subset.len(), subset.hash())),
             batch_size: batch_size as u64,
             last_batch,

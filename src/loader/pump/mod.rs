@@ -1,119 +1,55 @@
-//! The one thread that talks to the device: it takes slots, hands them to the workers, submits them in order and
-//! delivers the tensors.
+//! The one thread that talks to the device. It performs what the [schedule](super::schedule) says: takes slots, hands them to the
+//! workers, submits what they filled and delivers the tensors.
 //!
-//! It blocks in three ways, so that whoever waits for it is always woken: on its inbox when nothing is in flight; on its inbox
-//! with a short timeout when the device may finish something that nobody reports; and on the device when a free slot is
-//! all it lacks.
+//! ```text
+//! message ---> handle ---> Schedule::on ---> Action ---> perform: begin, submit, discard, ...
+//!                               ^                            |
+//!                               +--------- Event <-----------+        no action left: wait
+//! ```
 
 mod direct;
-mod ending;
-mod fill;
-mod observe;
-mod progress;
-mod send;
+mod epochs;
+mod feeding;
+mod message;
+mod observer;
+mod outlet;
+mod staged;
+mod waiting;
 
 pub(super) use direct::Direct;
-pub(super) use observe::Observer;
-pub(super) use progress::Progress;
+pub(super) use epochs::Epochs;
+pub(super) use feeding::Feeding;
+pub(super) use message::{Begin, Delivered, Delivery, ToPump};
+pub(super) use observer::Observer;
+pub(super) use outlet::Outlet;
+pub(super) use staged::Staged;
 
-use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use super::bad::{BadSample, BadSampleLimit};
-use super::observe::activity::Activity;
-use super::observe::metrics::Metrics;
-use super::order::sampler::Sampler;
-use super::outputs::{Output, OutputPool};
-use super::spin_wait;
-use super::worker::Job;
-use crate::backend::{Lane, MemoryUse, Wait};
+use super::account::OutputAccount;
+use super::bad::BadSample;
+use super::outputs::Output;
+use super::schedule::{Action, BatchId, Event, Schedule};
+use crate::backend::{Lane, SubmissionId, Wait};
 use crate::error::{DeviceError, LoadError, PumpState, Stage};
-use crate::layout::BatchLayout;
-
-/// How often the device is asked while something else could also happen.
-const POLL_INTERVAL: Duration = Duration::from_micros(200);
-
-/// What the pump is told.
-pub(super) enum ToPump {
-    /// Deliver an epoch; whatever is left of the one before is given up.
-    Start(Begin),
-    /// Give the epoch up.
-    Stop,
-    /// The last region of this slot has ended.
-    SlotEnded(usize),
-    /// An output came back while there was none.
-    Wake,
-    /// Run this on the pump's thread.
-    Call(Box<dyn FnOnce() + Send>),
-    /// Tell what memory the lane holds.
-    Memory(flume::Sender<MemoryUse>),
-    /// Begin no further batch of this epoch, and tell how many it has then; `None` if the device is lost.
-    WindDown { generation: u64, reply: flume::Sender<Option<u64>> },
-    /// Wait for the device; tell whether it was lost, and at which batch.
-    Idle(flume::Sender<Result<(), (u64, DeviceError)>>),
-    /// The user has taken a tensor for good: make another.
-    Replace { indices: Vec<u64>, labels: Vec<i64> },
-    /// Finish what is in flight and end.
-    Shutdown { deadline: Instant },
-}
-
-/// An epoch to deliver, from batch `first` on.
-pub(super) struct Begin {
-    pub(super) generation: u64,
-    pub(super) first: u64,
-    /// Bad samples of the batches before that.
-    pub(super) bad: u64,
-    pub(super) sampler: Sampler,
-}
-
-/// What the pump delivers. Every delivery carries an output, so that their number bounds how far the pump runs ahead.
-pub(super) struct Delivery<T> {
-    pub(super) generation: u64,
-    /// `None` with an error that takes no batch's place.
-    pub(super) output: Option<Output<T>>,
-    pub(super) result: Result<Delivered, LoadError>,
-    /// The batch's samples that could not be read.
-    pub(super) bad: Vec<BadSample>,
-}
-
-impl<T> Delivery<T> {
-    /// One that takes no batch's place.
-    pub(super) fn told(generation: u64, result: Result<Delivered, LoadError>) -> Self {
-        Self { generation, output: None, result, bad: Vec::new() }
-    }
-}
-
-/// A batch on its way or ready.
-pub(super) struct Delivered {
-    pub(super) number: u64,
-    /// None, if all of the batch's samples were left out.
-    pub(super) samples: usize,
-    /// How many of them repeat others.
-    pub(super) padding: usize,
-    /// When it was submitted.
-    pub(super) at: Instant,
-}
+use feeding::{Prepared, Unsent};
 
 pub(super) struct Pump<L: Lane> {
     // Dropped before the lane: fills that nobody writes have ended then, and the lane frees their memory.
-    pub(super) progress: Progress,
+    pub(super) feeding: Feeding,
+    pub(super) outlet: Outlet<L::Tensor>,
     pub(super) lane: L,
-    pub(super) layout: BatchLayout,
-    pub(super) workers: usize,
+    pub(super) schedule: Schedule,
+    pub(super) epochs: Epochs,
     pub(super) inbox: flume::Receiver<ToPump>,
-    pub(super) jobs: flume::Sender<Job>,
-    pub(super) deliveries: flume::Sender<Delivery<L::Tensor>>,
-    pub(super) outputs: Arc<OutputPool<L::Tensor>>,
-    pub(super) metrics: Arc<Metrics>,
-    pub(super) activity: Arc<Activity>,
-    pub(super) bad_limit: BadSampleLimit,
-    /// Whether bad samples are left out.
-    pub(super) skips: bool,
+    pub(super) account: OutputAccount,
     pub(super) observer: Observer,
-    /// The time, while nothing takes any.
-    pub(super) clock: Option<Instant>,
-    /// Set where the device reads the source's memory by itself; then there are no fills.
-    pub(super) direct: Option<Direct>,
+    /// Why the device is lost.
+    pub(super) loss: Option<DeviceError>,
+    /// Submissions that the device has just finished; used again.
+    pub(super) finished: Vec<SubmissionId>,
+    /// Whether something was done since the device was last asked.
+    pub(super) ask_device: bool,
 }
 
 impl<L: Lane> Pump<L> {
@@ -124,18 +60,17 @@ impl<L: Lane> Pump<L> {
     }
 
     fn serve(&mut self) -> Option<Instant> {
-        // Whether the device was looked at since anything else happened.
-        let mut looked = false;
         loop {
             while let Ok(message) = self.inbox.try_recv() {
                 if let Some(deadline) = self.handle(message) {
                     return Some(deadline);
                 }
             }
-            self.advance(looked);
-            let waited = self.wait();
-            looked = matches!(waited, Ok(None));
-            match waited {
+            // What has just been submitted may have ended at once, and its slot is free then.
+            while std::mem::take(&mut self.ask_device) && self.schedule.in_flight() > 0 {
+                self.poll(Wait::Poll);
+            }
+            match self.wait() {
                 Ok(Some(message)) => {
                     if let Some(deadline) = self.handle(message) {
                         return Some(deadline);
@@ -149,157 +84,211 @@ impl<L: Lane> Pump<L> {
 
     /// Takes one message; the deadline if it is the last.
     fn handle(&mut self, message: ToPump) -> Option<Instant> {
+        self.ask_device = true;
         if !matches!(message, ToPump::SlotEnded(_) | ToPump::Wake) {
-            self.clock = None;
+            self.observer.time_passes();
         }
         match message {
             ToPump::Start(epoch) => {
-                self.discard();
-                self.progress.next_epoch = Some(epoch);
+                self.feeding.forget_failures();
+                self.observer.epoch_starts();
+                self.outlet.serve(epoch.generation);
+                let plan = self.epochs.start(epoch);
+                self.drive(Event::Start(plan));
             }
-            ToPump::Stop => {
-                self.progress.next_epoch = None;
-                self.discard();
+            ToPump::Follow(epoch) => {
+                let plan = self.epochs.follow(epoch);
+                self.drive(Event::Follow(plan));
             }
-            ToPump::SlotEnded(slot) => self.slot_ended(slot),
-            ToPump::Wake => {}
+            ToPump::Stop => self.drive(Event::Stop),
+            ToPump::SlotEnded(slot) => {
+                self.observer.slot_ended();
+                if self.feeding.slot_ended(slot, self.observer.now()) {
+                    self.drive(Event::SlotEnded { slot });
+                }
+            }
+            ToPump::Wake => self.drive(Event::OutputReturned),
             ToPump::Call(call) => call(),
             ToPump::Memory(reply) => {
                 // Whoever asked may have given up.
-                let _ = reply.send(self.lane.memory());
+                let _ = reply.send(self.account.held(self.lane.memory(), self.outlet.outputs().taken()));
             }
-            ToPump::WindDown { generation, reply } => {
-                let _ = reply.send(self.wind_down(generation));
+            ToPump::WindDown(reply) => {
+                self.drive(Event::WindDown);
+                let _ = reply.send(self.schedule.end());
             }
             ToPump::Idle(reply) => {
                 let _ = reply.send(self.wait_idle());
             }
-            ToPump::Replace { indices, labels } => match self.lane.output() {
-                Ok(tensor) => self.outputs.put(Output { tensor, indices, labels }),
-                Err(error) => {
-                    // Told first: whoever finds no tensor left finds the reason.
-                    self.irreplaceable(error);
-                    self.outputs.shrink();
-                }
-            },
+            ToPump::Replace { indices, labels } => self.replace(indices, labels),
             ToPump::Shutdown { deadline } => return Some(deadline),
         }
         None
     }
 
-    /// Waits for the next message, or for the device, which was looked at where there is none.
-    fn block(&mut self) -> Result<Option<ToPump>, flume::RecvError> {
-        self.tell_activity(PumpState::Idle);
-        if self.lane.in_flight() == 0 {
-            return spin_wait::recv(&self.inbox).map(Some);
+    /// Has the schedule take an event in, and does what it says until it says nothing.
+    fn drive(&mut self, event: Event) {
+        let mut action = self.schedule.on(event);
+        if action.is_some() {
+            self.report_state(PumpState::InDriver);
         }
-        let window = &self.progress.window;
-        let depth = self.direct.as_ref().is_none_or(|direct| self.lane.in_flight() >= direct.depth);
-        let wants_slot = window.to_begin().is_some() && self.progress.lost.is_none() && depth;
-        if wants_slot && window.filling() == 0 && !window.is_ready() {
-            self.tell_activity(PumpState::AwaitsDevice);
-            let (start, before) = (Instant::now(), self.lane.in_flight());
-            self.reap(self.direct.as_ref().map_or(Wait::One, Direct::wait));
-            if let Some(direct) = &mut self.direct {
-                direct.waited(start.elapsed(), before - self.lane.in_flight());
-            }
-            return Ok(None);
-        }
-        match self.inbox.recv_timeout(POLL_INTERVAL) {
-            Ok(message) => Ok(Some(message)),
-            Err(flume::RecvTimeoutError::Timeout) => {
-                self.reap(Wait::Poll);
-                Ok(None)
-            }
-            Err(flume::RecvTimeoutError::Disconnected) => Err(flume::RecvError::Disconnected),
+        while let Some(next) = action {
+            let event = self.perform(next);
+            action = self.schedule.on(event);
         }
     }
 
-    fn tell_activity(&self, state: PumpState) {
-        self.activity.pump(state, self.progress.window.filling(), self.lane.in_flight());
-    }
-
-    /// Does all that can be done now.
-    fn advance(&mut self, mut looked: bool) {
-        self.tell_activity(PumpState::InDriver);
-        loop {
-            if self.lane.in_flight() > 0 && !looked {
-                self.reap(Wait::Poll);
+    fn perform(&mut self, action: Action) -> Event {
+        match action {
+            Action::Begin(batch) => {
+                let begun = self.feeding.begin(batch, &mut self.lane, &self.epochs, &mut self.observer);
+                begun.unwrap_or_else(|error| self.lost(error))
             }
-            looked = false;
-            let mut sent = false;
-            while self.send_front() {
-                sent = true;
+            Action::Submit { batch, slot } => self.submit(batch, slot),
+            Action::Fail(batch) => {
+                let Some(output) = self.outlet.take() else { return Event::NoOutput };
+                self.outlet.deliver(output, Err(self.feeding.take_failure(batch)), Vec::new());
+                Event::Unsent
             }
-            self.start_next_epoch();
-            while self.begin_next() || self.submit_direct() {}
-            // What was sent may have ended at once, and its slot is free then.
-            if !sent {
-                break;
+            Action::Cancel { slot } => {
+                self.feeding.cancel(slot);
+                Event::Done
+            }
+            Action::Discard { slot } => {
+                self.feeding.discard(slot, &mut self.lane);
+                Event::Done
+            }
+            Action::ReportLoss { batch } => {
+                if let Some(source) = self.loss.clone() {
+                    self.outlet.report(LoadError::Device { batch, stage: Stage::Device, source });
+                }
+                Event::Done
             }
         }
-        self.tell_loss();
     }
 
-    /// Tells the user, who may be waiting for the very tensor, that one that was taken out cannot be replaced.
-    fn irreplaceable(&mut self, source: DeviceError) {
+    /// Submits a batch that is ready, and delivers it; or delivers why it cannot be.
+    fn submit(&mut self, batch: BatchId, slot: Option<usize>) -> Event {
+        let Some(Output { tensor, mut indices, mut labels }) = self.outlet.take() else { return Event::NoOutput };
+        let (lists, number) = ((&mut indices, &mut labels), batch.number);
+        let prepared = self.feeding.prepare(batch, slot, &mut self.lane, &mut self.epochs, &mut self.observer, lists);
+        let Prepared { input, samples, padding, bad, read_time, times } = match prepared {
+            Ok(prepared) => prepared,
+            Err(unsent) => {
+                let Unsent { result, bad, ends_epoch } = *unsent;
+                self.outlet.deliver(Output { tensor, indices, labels }, result, bad);
+                return if ends_epoch { Event::EpochFailed } else { Event::Unsent };
+            }
+        };
+        match self.lane.submit(input, samples, tensor) {
+            Ok(submitted) => {
+                let at = self.observer.submitted(submitted.id, read_time, times);
+                self.ask_device = true;
+                let output = Output { tensor: submitted.tensor, indices, labels };
+                self.outlet.deliver(output, Ok(Delivered { number, samples, padding, at }), bad);
+                Event::Submitted
+            }
+            Err(rejected) => {
+                self.observer.time_passes();
+                self.reject(Output { tensor: rejected.tensor, indices, labels }, number, rejected.error, bad)
+            }
+        }
+    }
+
+    /// Delivers why the device did not take a batch, with what was bad of it all the same.
+    fn reject(&mut self, output: Output<L::Tensor>, batch: u64, source: DeviceError, bad: Vec<BadSample>) -> Event {
         if matches!(source, DeviceError::Lost { .. }) {
-            self.lose(source);
-            return;
+            self.outlet.outputs().put(output);
+            return self.lost(source);
         }
-        let error = LoadError::Device { batch: self.progress.window.front(), stage: Stage::Begin, source };
-        self.tell(error);
+        self.outlet.deliver(output, Err(LoadError::Device { batch, stage: Stage::Submit, source }), bad);
+        Event::Unsent
     }
 
-    /// Delivers an error that takes no batch's place.
-    fn tell(&self, error: LoadError) {
-        // Without a receiver the loader is being dropped.
-        let _ = self.deliveries.send(Delivery::told(self.progress.generation(), Err(error)));
+    /// The device is gone: nothing more is begun, and the user learns of it once an epoch.
+    fn lost(&mut self, error: DeviceError) -> Event {
+        self.loss.get_or_insert(error);
+        self.outlet.outputs().lose();
+        Event::Lost
     }
 
-    /// Notes what the device has finished.
-    fn reap(&mut self, wait: Wait) {
-        let result = self.lane.reap(wait, &mut self.progress.finished);
-        self.clock = None;
-        if !self.progress.finished.is_empty() {
-            self.look();
-        }
-        let now = self.clock;
-        for id in self.progress.finished.drain(..) {
-            self.activity.moved();
-            let at = self.progress.in_flight.iter().position(|(submission, _)| *submission == id);
-            if let (Some(at), Some(now)) = (at, now) {
-                let (_, times) = self.progress.in_flight.swap_remove(at);
-                self.metrics.finished(&times, now);
-                self.observer.finished(id, &times, now);
+    /// Makes another tensor in place of one that was taken out.
+    fn replace(&mut self, indices: Vec<u64>, labels: Vec<i64>) {
+        let taken = self.outlet.outputs().taken();
+        match self.account.check(self.lane.memory(), taken).and_then(|()| self.lane.output()) {
+            Ok(tensor) => {
+                self.outlet.outputs().put(Output { tensor, indices, labels });
+                return self.drive(Event::OutputReturned);
+            }
+            // Reported first: whoever finds no tensor left finds the reason.
+            Err(error @ DeviceError::Lost { .. }) => {
+                let event = self.lost(error);
+                self.drive(event);
+            }
+            Err(source) => {
+                self.outlet.report(LoadError::Device { batch: self.schedule.front(), stage: Stage::Begin, source });
             }
         }
-        self.look_at_the_clock();
+        self.outlet.outputs().shrink();
+    }
+
+    /// Asks the device what it has finished, and goes on with what that makes possible.
+    fn poll(&mut self, wait: Wait) {
+        let state = if wait == Wait::Poll { PumpState::InDriver } else { PumpState::AwaitsDevice };
+        self.report_state(state);
+        let result = self.lane.reap(wait, &mut self.finished);
+        self.observer.finished(&self.finished);
+        self.finished.clear();
+        self.observer.measured(&mut self.lane);
         match result {
             Ok(()) => {}
             Err(error @ DeviceError::Lost { .. }) => {
-                if self.progress.lost.is_none() {
-                    self.lose(error);
-                }
+                let event = self.lost(error);
+                self.drive(event);
             }
             Err(error) => log::error!("the device reported: {error}"),
         }
+        self.drive(Event::Polled { in_flight: self.lane.in_flight() });
+        if self.outlet.outputs().is_guarded() {
+            // Nobody reports the end of a guard.
+            self.drive(Event::OutputReturned);
+        }
     }
 
-    fn deliver(&self, output: Output<L::Tensor>, result: Result<Delivered, LoadError>) {
-        self.deliver_with(output, result, Vec::new());
+    fn report_state(&self, state: PumpState) {
+        self.observer.state(state, self.schedule.filling(), self.schedule.in_flight());
     }
 
-    fn deliver_with(&self, output: Output<L::Tensor>, result: Result<Delivered, LoadError>, bad: Vec<BadSample>) {
-        let delivery = Delivery { generation: self.progress.generation(), output: Some(output), result, bad };
-        // Without a receiver the loader is being dropped, and a shutdown message follows.
-        let _ = self.deliveries.send(delivery);
+    /// Waits for everything that was submitted.
+    fn wait_idle(&mut self) -> Result<(), (u64, DeviceError)> {
+        if self.lane.in_flight() > 0 && self.loss.is_none() {
+            self.poll(Wait::All);
+        }
+        self.loss.clone().map_or(Ok(()), |error| Err((self.schedule.front(), error)))
     }
-}
 
-impl<L: Lane> Drop for Pump<L> {
-    /// After this no call is run and no output is pooled: whoever waits for either must not.
-    fn drop(&mut self) {
-        self.outputs.close();
+    /// Ends the workers, waits for open slots until the deadline, then for the device, and frees everything.
+    ///
+    /// Order: regions end first (their memory is the lane's), then the device finishes, then the outputs and the lane go.
+    fn shut_down(mut self, deadline: Option<Instant>) {
+        self.drive(Event::Stop);
+        while !self.schedule.is_settled() {
+            let message = match deadline {
+                Some(deadline) => self.inbox.recv_deadline(deadline).ok(),
+                None => self.inbox.recv().ok(),
+            };
+            match message {
+                Some(ToPump::SlotEnded(slot)) => self.drive(Event::SlotEnded { slot }),
+                Some(ToPump::Call(call)) => call(),
+                Some(_) => {}
+                None => {
+                    log::error!("a worker is still reading at the deadline: its slot and its thread are left behind");
+                    break;
+                }
+            }
+        }
+        if self.lane.in_flight() > 0 && self.loss.is_none() {
+            self.poll(Wait::All);
+        }
     }
 }

@@ -1,0 +1,71 @@
+//! What the pump waits for when nothing is to be done.
+//!
+//! It waits in three ways, so that whoever waits for it is always woken: on its inbox where only a message can help; on its inbox with
+//! a short timeout where the device may finish something that nobody reports; and on the device where it alone can help.
+
+use std::time::{Duration, Instant};
+
+use super::super::observe::metrics::Cause;
+use super::super::schedule::Lack;
+use super::super::spin_wait;
+use super::{Pump, ToPump};
+use crate::backend::{Lane, Wait};
+use crate::error::PumpState;
+
+/// How often the device is asked while something else could also happen.
+const POLL_INTERVAL: Duration = Duration::from_micros(200);
+
+impl<L: Lane> Pump<L> {
+    /// Waits for the next message or for the device, and counts what for.
+    pub(super) fn wait(&mut self) -> Result<Option<ToPump>, flume::RecvError> {
+        self.report_state(PumpState::Idle);
+        if self.schedule.lacks_slot() {
+            self.observer.lacks_slot();
+        }
+        let lack = self.schedule.lack();
+        let Some(cause) = self.cause(lack) else {
+            self.observer.between_epochs();
+            return self.block(lack);
+        };
+        let start = self.observer.now();
+        let message = self.block(lack);
+        self.observer.waited(cause, start);
+        message
+    }
+
+    /// What the time counts for that it takes until there is something to do; `None` between epochs.
+    fn cause(&self, lack: Lack) -> Option<Cause> {
+        match lack {
+            // If all are on their way, it is not the user who keeps them.
+            Lack::Output if self.schedule.in_flight() >= self.outlet.outputs().size() => Some(Cause::Device),
+            Lack::Output => Some(Cause::Consumer),
+            Lack::Fill => Some(Cause::Source),
+            Lack::Either => Some(Cause::Either),
+            Lack::Device => Some(Cause::Device),
+            Lack::Drain => Some(Cause::Idle),
+            Lack::Epoch => None,
+        }
+    }
+
+    fn block(&mut self, lack: Lack) -> Result<Option<ToPump>, flume::RecvError> {
+        if lack == Lack::Device {
+            let (start, before) = (Instant::now(), self.schedule.in_flight());
+            self.ask_device = false;
+            self.poll(self.feeding.wait());
+            self.feeding.waited(start.elapsed(), before.saturating_sub(self.lane.in_flight()));
+            return Ok(None);
+        }
+        let device_may_help = self.schedule.in_flight() > 0 || self.schedule.lacks_slot();
+        if !device_may_help && !self.outlet.outputs().is_guarded() {
+            return spin_wait::recv(&self.inbox).map(Some);
+        }
+        match self.inbox.recv_timeout(POLL_INTERVAL) {
+            Ok(message) => Ok(Some(message)),
+            Err(flume::RecvTimeoutError::Timeout) => {
+                self.poll(Wait::Poll);
+                Ok(None)
+            }
+            Err(flume::RecvTimeoutError::Disconnected) => Err(flume::RecvError::Disconnected),
+        }
+    }
+}
