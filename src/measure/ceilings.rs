@@ -15,12 +15,10 @@ impl<B: Backend> Comparison<'_, B> {
     pub(super) fn measure_ceilings(&mut self, round: usize) {
         let time = self.plan.timing.ceiling;
         if round == 1 && !self.over() {
-            let ceiling = self.backend.kernel_ceiling(time).unwrap_or_else(|error| {
-                log::warn!("what a copying kernel reaches could not be measured: {error}");
-                None
-            });
-            self.report.kernel_ceiling_gb_s =
-                ceiling.filter(|rate| rate.is_finite() && *rate > 0.0).map(|rate| rate / 1e9);
+            match self.backend.kernel_ceiling(time) {
+                Ok(ceiling) => self.report.kernel_ceiling_gb_s = ceiling.map(|rate| rate / 1e9),
+                Err(error) => self.report.kernel_ceiling_error = Some(error.to_string()),
+            }
         }
         let sample = self.source.layout().byte_len();
         let sizes: Vec<Settings> = self.contestants.iter().map(|(place, _)| self.plan.settings[*place]).collect();
@@ -51,8 +49,7 @@ impl<B: Backend> Comparison<'_, B> {
             Some(same) => (same.device_copy_gb_s, same.device_copy_error.clone()),
             // Small copies do not reach the link's limit, and pipelined ones may; the ceiling is the link's.
             None => match self.backend.copy_ceiling(bytes.max(64 << 20), time) {
-                Ok(rate) if rate.is_finite() && rate > 0.0 => (Some(rate / 1e9), None),
-                Ok(rate) => (None, Some(format!("measured as {rate}"))),
+                Ok(rate) => (Some(rate / 1e9), None),
                 Err(error) => (None, Some(error.to_string())),
             },
         };

@@ -37,6 +37,7 @@ impl DeviceReport {
             status: DeviceStatus::Ok,
             ceilings: Vec::new(),
             kernel_ceiling_gb_s: None,
+            kernel_ceiling_error: None,
             configurations: settings.iter().copied().map(Configuration::new).collect(),
             winner: None,
             sweep: Vec::new(),

@@ -81,7 +81,7 @@ fn every_configuration_is_verified_timed_in_turn_and_summed_up() {
     for row in &report.configurations {
         assert!(row.is_measured() && row.verified.is_some_and(|v| v.batches >= 6 && v.tensors > 0), "{row:?}");
         assert!(row.rounds.iter().all(|round| round.batches >= 3 && round.staging_gb_s.is_some()));
-        assert!(row.share_of_ceiling.is_some() && row.held_back.is_some() && row.footprint.is_some());
+        assert!(row.times_memcpy.is_some() && row.held_back.is_some() && row.footprint.is_some());
     }
     assert_eq!((report.ceilings.len(), report.sweep.len()), (2, 2));
     let timed: Vec<usize> = notes

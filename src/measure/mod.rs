@@ -9,6 +9,7 @@
 //! Nothing here prints. Who wants to follow it is an [`Observer`].
 
 pub mod auto;
+mod bounds;
 mod ceilings;
 mod check;
 pub mod cpu;

@@ -13,7 +13,7 @@ use crate::backend::{AdapterInfo, Footprint, Strategy};
 use crate::loader::{LoaderOptions, LoaderStats, Percentiles};
 
 /// The version of the format: the field `schema` of a report.
-pub const SCHEMA: &str = "gpufeed-compare/1";
+pub const SCHEMA: &str = "gpufeed-compare/2";
 
 /// The JSON Schema of a [`Report`].
 pub const JSON_SCHEMA: &str = include_str!("compare.schema.json");
@@ -86,11 +86,14 @@ pub struct DeviceReport {
     pub software: bool,
     /// How it ended.
     pub status: DeviceStatus,
-    /// What copying alone reaches, for each batch size and number of workers.
+    /// What copying alone reaches, for each batch size and number of workers: the device's copy is a ceiling, the host's a reference.
     pub ceilings: Vec<Ceilings>,
     /// What a kernel that only copies reaches within the device's memory, bytes read and written, in GB/s; null where it was not measured.
     #[serde(default)]
     pub kernel_ceiling_gb_s: Option<f64>,
+    /// Why it was not measured, or what was measured cannot be.
+    #[serde(default)]
+    pub kernel_ceiling_error: Option<String>,
     /// Every configuration that was asked for, those that cannot run included.
     pub configurations: Vec<Configuration>,
     /// The fastest strategy, each with the settings it is fastest with.
@@ -156,18 +159,18 @@ impl Settings {
     }
 }
 
-/// What copying alone reaches. No strategy that copies is faster.
+/// What copying alone reaches.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Ceilings {
     /// Samples in a batch.
     pub batch_size: usize,
     /// Threads that copied.
     pub workers: usize,
-    /// A parallel memcpy on the host, in GB/s: one sample a round.
+    /// A parallel memcpy on the host, in GB/s: one sample a round. A reference that a strategy may pass: it may copy better, or not at all.
     pub host_memcpy_samples: Vec<f64>,
     /// Their median.
     pub host_memcpy_gb_s: Option<f64>,
-    /// The device's own copy from staging to device memory, in GB/s.
+    /// The device's own copy from staging to device memory, in GB/s: the ceiling of whatever crosses the link.
     pub device_copy_gb_s: Option<f64>,
     /// The driver's copy from ordinary memory, where its API has one.
     pub pageable_copy_gb_s: Option<f64>,
@@ -192,13 +195,18 @@ pub struct Configuration {
     pub rounds: Vec<Round>,
     /// What the rounds have in the middle.
     pub median: Option<Median>,
-    /// Throughput as a share of the lower ceiling.
-    pub share_of_ceiling: Option<Share>,
+    /// Throughput as percent of the device's own copy; null where that is not known, or was passed and so is no ceiling.
+    pub percent_of_copy: Option<f64>,
+    /// Throughput divided by the parallel memcpy of the same bytes with the same threads: a reference, which may be passed.
+    pub times_memcpy: Option<f64>,
     /// The staging step alone.
     pub staging: Option<Staging>,
     /// What the device's own clock says; null where it has none to be believed.
     #[serde(default)]
     pub gpu: Option<GpuRates>,
+    /// What was measured and cannot be, and so is not shown, with the reason.
+    #[serde(default)]
+    pub doubts: Vec<String>,
     /// Where the time went, as shares.
     pub shares: Option<Shares>,
     /// What held it back.
@@ -272,26 +280,7 @@ pub struct Staging {
     /// Gigabytes a second: the median of the rounds.
     pub gb_s: f64,
     /// That, divided by the parallel memcpy of the same bytes with the same threads.
-    pub of_memcpy: Option<f64>,
-}
-
-/// Throughput as a share of a ceiling.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Share {
-    /// Percent of the lower ceiling.
-    pub percent: f64,
-    /// Which ceiling is the lower one.
-    pub of: Ceiling,
-}
-
-/// A ceiling.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Ceiling {
-    /// The parallel memcpy on the host.
-    HostMemcpy,
-    /// The device's own copy.
-    DeviceCopy,
+    pub times_memcpy: Option<f64>,
 }
 
 /// Which strategy was fastest.
@@ -341,7 +330,7 @@ mod tests {
             serde_json::json!({ "state": "failed", "message": "", "wrong_data": true });
         assert!(!problems(&failed).is_empty());
         let mut other = json;
-        other["schema"] = "gpufeed-compare/2".into();
+        other["schema"] = "gpufeed-compare/1".into();
         assert!(!problems(&other).is_empty());
     }
 }

@@ -57,6 +57,7 @@ pub(crate) fn device(configurations: Vec<Configuration>) -> DeviceReport {
         status: DeviceStatus::Ok,
         ceilings,
         kernel_ceiling_gb_s: Some(40.0),
+        kernel_ceiling_error: None,
         configurations,
         winner: None,
         sweep: Vec::new(),

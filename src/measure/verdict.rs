@@ -1,28 +1,22 @@
 //! What follows from the samples of a report: medians, shares of the ceilings, winners. Pure.
 
+use super::bounds::{Work, credible, percent_of};
 use super::limits::Shares;
-use super::report::{
-    Ceiling, Ceilings, Configuration, DeviceReport, Median, Round, Settings, Share, Staging, Status, Verdict,
-};
+use super::report::{Ceilings, Configuration, DeviceReport, Median, Round, Settings, Staging, Status, Verdict};
 use super::stats::{Summary, winner};
-use crate::backend::Strategy;
 use crate::loader::Percentiles;
 
 impl DeviceReport {
     /// Computes everything that is derived from the rounds and the ceilings anew.
     pub fn summarise(&mut self) {
-        for ceilings in &mut self.ceilings {
-            ceilings.host_memcpy_gb_s = median(ceilings.host_memcpy_samples.iter().copied());
-        }
+        self.reject_ceilings();
+        let kernel = (Work::Kernel { software: self.software }, self.kernel_ceiling_gb_s);
         for configuration in &mut self.configurations {
             let sizes = configuration.settings;
             let ceilings =
                 self.ceilings.iter().find(|c| (c.batch_size, c.workers) == (sizes.batch_size, sizes.workers));
             configuration.summarise(ceilings);
-            if let Some(gpu) = &mut configuration.gpu {
-                let share = gpu.kernel_gb_s.zip(self.kernel_ceiling_gb_s);
-                gpu.kernel_of_ceiling = share.map(|(rate, ceiling)| 100.0 * rate / ceiling);
-            }
+            configuration.reject_rates(ceilings, kernel);
         }
         let measured: Vec<&Configuration> = self.configurations.iter().filter(|c| c.is_measured()).collect();
         self.winner = verdict(&best_of_each_strategy(&measured));
@@ -40,6 +34,29 @@ impl DeviceReport {
             self.sweep = sizes.iter().filter_map(|sizes| verdict(&group(sizes))).collect();
         }
     }
+
+    /// Sums the host's reference up, and drops ceilings that cannot be.
+    fn reject_ceilings(&mut self) {
+        for ceilings in &mut self.ceilings {
+            ceilings.host_memcpy_gb_s = median(ceilings.host_memcpy_samples.iter().copied());
+            take_doubtful(&mut ceilings.device_copy_gb_s, Work::Copy, None, |why| {
+                ceilings.device_copy_error = Some(why)
+            });
+            take_doubtful(&mut ceilings.pageable_copy_gb_s, Work::Copy, None, |why| {
+                log::warn!("the copy from pageable memory: {why}");
+            });
+        }
+        let kernel = Work::Kernel { software: self.software };
+        take_doubtful(&mut self.kernel_ceiling_gb_s, kernel, None, |why| self.kernel_ceiling_error = Some(why));
+    }
+}
+
+/// Takes a rate that cannot be out, and says why.
+fn take_doubtful(rate: &mut Option<f64>, work: Work, ceiling: Option<f64>, say: impl FnOnce(String)) {
+    if let Some(Err(why)) = rate.map(|rate| credible(work, rate, ceiling)) {
+        *rate = None;
+        say(why);
+    }
 }
 
 impl Configuration {
@@ -54,9 +71,11 @@ impl Configuration {
             verified: None,
             rounds: Vec::new(),
             median: None,
-            share_of_ceiling: None,
+            percent_of_copy: None,
+            times_memcpy: None,
             staging: None,
             gpu: None,
+            doubts: Vec::new(),
             shares: None,
             held_back: None,
         }
@@ -74,11 +93,25 @@ impl Configuration {
         self.held_back = self.shares.map(|shares| shares.held_back());
         let memcpy = ceilings.and_then(|c| c.host_memcpy_gb_s);
         self.staging = median(self.rounds.iter().filter_map(|round| round.staging_gb_s))
-            .map(|gb_s| Staging { gb_s, of_memcpy: memcpy.map(|memcpy| gb_s / memcpy) });
-        self.share_of_ceiling = self
-            .median
-            .zip(ceilings)
-            .and_then(|(median, ceilings)| share(median.gb_s, ceilings, self.settings.strategy));
+            .map(|gb_s| Staging { gb_s, times_memcpy: memcpy.map(|memcpy| gb_s / memcpy) });
+        let copy = ceilings.and_then(|c| c.device_copy_gb_s);
+        self.percent_of_copy = self.median.zip(copy).and_then(|(median, copy)| percent_of(median.gb_s, copy));
+        self.times_memcpy = self.median.zip(memcpy).map(|(median, memcpy)| median.gb_s / memcpy);
+    }
+
+    /// Drops what the device's clock cannot have measured. What was dropped once stays dropped, with its reason.
+    fn reject_rates(&mut self, ceilings: Option<&Ceilings>, (kernel, kernel_ceiling): (Work, Option<f64>)) {
+        let Some(gpu) = &mut self.gpu else { return };
+        let copy = ceilings.and_then(|c| c.device_copy_gb_s);
+        let doubts = &mut self.doubts;
+        take_doubtful(&mut gpu.copy_gb_s, Work::Copy, copy, |why| {
+            doubts.push(format!("copies by the device's clock: {why}"))
+        });
+        take_doubtful(&mut gpu.kernel_gb_s, kernel, kernel_ceiling, |why| {
+            doubts.push(format!("kernels by the device's clock: {why}"));
+        });
+        gpu.kernel_of_ceiling =
+            gpu.kernel_gb_s.zip(kernel_ceiling).and_then(|(rate, ceiling)| percent_of(rate, ceiling));
     }
 }
 
@@ -108,18 +141,6 @@ fn percentiles(rounds: &[Round], of: fn(&Round) -> Percentiles) -> Option<Percen
 
 fn median(samples: impl Iterator<Item = f64>) -> Option<f64> {
     Summary::of(&samples.collect::<Vec<_>>()).map(|summary| summary.median)
-}
-
-/// The share of the lower ceiling, and which that is.
-fn share(gb_s: f64, ceilings: &Ceilings, strategy: Strategy) -> Option<Share> {
-    // Where the device reads the source by itself the CPU copies nothing.
-    let memcpy = ceilings.host_memcpy_gb_s.filter(|_| !strategy.is_direct());
-    let known = [(memcpy, Ceiling::HostMemcpy), (ceilings.device_copy_gb_s, Ceiling::DeviceCopy)];
-    let (lowest, of) = known
-        .into_iter()
-        .filter_map(|(rate, of)| rate.filter(|rate| *rate > 0.0).map(|rate| (rate, of)))
-        .min_by(|(a, _), (b, _)| a.total_cmp(b))?;
-    Some(Share { percent: 100.0 * gb_s / lowest, of })
 }
 
 /// Each strategy with the settings that it is fastest with.
@@ -158,7 +179,7 @@ fn verdict(candidates: &[&Configuration]) -> Option<Verdict> {
 #[cfg(test)]
 mod tests {
     use crate::backend::Strategy;
-    use crate::measure::report::Ceiling;
+    use crate::measure::gpu::GpuRates;
     use crate::measure::testing::{device, measured};
 
     #[test]
@@ -191,16 +212,42 @@ mod tests {
     }
 
     #[test]
-    fn what_failed_does_not_win_and_the_lower_ceiling_binds() {
+    fn what_failed_does_not_win_and_shares_are_of_the_copy() {
         let mut fast = measured(Strategy::WriteBuffer, 64, &[900.0; 3]);
         fast.status = super::Status::Failed { message: "wrong bytes".into(), wrong_data: true };
         let mut report = device(vec![fast, measured(Strategy::MappedRing, 64, &[200.0; 3])]);
         report.ceilings[0].device_copy_gb_s = Some(0.5);
         report.summarise();
         assert_eq!(report.winner.as_ref().map(|w| w.settings.strategy), Some(Strategy::MappedRing));
-        let share = report.configurations[1].share_of_ceiling.expect("a share");
-        assert_eq!((share.of, share.percent), (Ceiling::DeviceCopy, 40.0));
-        let staging = report.configurations[1].staging.expect("staging");
-        assert_eq!((staging.gb_s, staging.of_memcpy), (2.0, Some(0.5)));
+        let row = &report.configurations[1];
+        assert_eq!((row.percent_of_copy, row.times_memcpy), (Some(40.0), Some(0.05)));
+        let staging = row.staging.expect("staging");
+        assert_eq!((staging.gb_s, staging.times_memcpy), (2.0, Some(0.5)));
+    }
+
+    #[test]
+    fn nothing_is_shown_above_its_ceiling() {
+        let mut report = device(vec![measured(Strategy::MappedRing, 64, &[9600.0; 3])]);
+        let clock =
+            GpuRates { batches: 9, copy_gb_s: Some(7.9), kernel_gb_s: Some(2_028_169.0), kernel_of_ceiling: None };
+        report.configurations[0].gpu = Some(clock);
+        report.software = false;
+        report.kernel_ceiling_gb_s = Some(3_000_000.0);
+        report.summarise();
+        report.summarise();
+        assert_eq!(report.kernel_ceiling_gb_s, None, "the ceiling's clock is no better");
+        assert!(report.kernel_ceiling_error.as_deref().is_some_and(|why| why.contains("is no measurement")));
+        let row = &report.configurations[0];
+        assert_eq!(
+            (row.percent_of_copy, row.times_memcpy),
+            (None, Some(2.4)),
+            "120% of a copy, which so is no ceiling"
+        );
+        let gpu = row.gpu.expect("the copy is credible");
+        assert_eq!((gpu.copy_gb_s, gpu.kernel_gb_s, gpu.kernel_of_ceiling), (Some(7.9), None, None));
+        assert!(
+            matches!(&row.doubts[..], [why] if why.contains("kernels by the device's clock: 2028169 GB/s")),
+            "{row:?}"
+        );
     }
 }

@@ -3,15 +3,15 @@
 use std::fmt::Write;
 
 use super::Exporter;
-use crate::measure::report::{Ceiling, Configuration, DeviceReport, DeviceStatus, Median, Report, Status, Verdict};
+use crate::measure::report::{Configuration, DeviceReport, DeviceStatus, Median, Report, Status, Verdict};
 
 /// GitHub-flavoured Markdown: a table for each device.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Markdown;
 
 const HEADER: &str = "| strategy | batch | workers | slots | samples/s | GB/s | CPU s/GB | latency p50 / p95 / p99 ms \
-                      | wait p50 / p95 / p99 ms | staging GB/s (× memcpy) | GPU copy GB/s | kernel GB/s (of ceiling) | share of ceiling |\n\
-                      |---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n";
+                      | wait p50 / p95 / p99 ms | staging GB/s (× memcpy) | GPU copy GB/s | kernel GB/s (of ceiling) | of device copy | × memcpy |\n\
+                      |---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n";
 
 impl Exporter for Markdown {
     fn export(&self, report: &Report) -> String {
@@ -79,6 +79,11 @@ fn section(out: &mut String, report: &Report, device: &DeviceReport) {
     if let Some(ceiling) = device.kernel_ceiling_gb_s {
         let _ = writeln!(out, "\nA kernel that only copies reaches {ceiling:.1} GB/s here, read and written.");
     }
+    for configuration in &device.configurations {
+        for doubt in &configuration.doubts {
+            let _ = writeln!(out, "\nNot shown of `{}`: {}.", configuration.settings.strategy, cell(doubt));
+        }
+    }
     if let Some(winner) = &device.winner {
         let _ = writeln!(out, "\n{}", verdict(winner));
     }
@@ -92,25 +97,20 @@ fn row(out: &mut String, report: &Report, device: &DeviceReport, configuration: 
         (Status::Measured, Some(median)) => {
             writeln!(out, "{}{} |", numbers(configuration, median), flags(report, device))
         }
-        (Status::Unsupported { reason }, _) => writeln!(out, "not available: {} | | | | | | | | |", cell(reason)),
-        (Status::Failed { message, .. }, _) => writeln!(out, "**failed**: {} | | | | | | | | |", cell(message)),
-        _ => writeln!(out, "not measured | | | | | | | | |"),
+        (Status::Unsupported { reason }, _) => writeln!(out, "not available: {} | | | | | | | | | |", cell(reason)),
+        (Status::Failed { message, .. }, _) => writeln!(out, "**failed**: {} | | | | | | | | | |", cell(message)),
+        _ => writeln!(out, "not measured | | | | | | | | | |"),
     };
 }
 
 fn numbers(configuration: &Configuration, median: &Median) -> String {
     let cpu = median.cpu_s_per_gb.map_or("-".to_owned(), |cpu| format!("{cpu:.2}"));
-    let staging = configuration.staging.map_or("-".to_owned(), |staging| match staging.of_memcpy {
+    let staging = configuration.staging.map_or("-".to_owned(), |staging| match staging.times_memcpy {
         Some(times) => format!("{:.2} (× {times:.2})", staging.gb_s),
         None => format!("{:.2}", staging.gb_s),
     });
-    let share = configuration.share_of_ceiling.map_or("-".to_owned(), |share| {
-        let of = match share.of {
-            Ceiling::HostMemcpy => "host memcpy",
-            Ceiling::DeviceCopy => "device copy",
-        };
-        format!("{:.0}% of {of}", share.percent)
-    });
+    let share = configuration.percent_of_copy.map_or("-".to_owned(), |percent| format!("{percent:.0}%"));
+    let times = configuration.times_memcpy.map_or("-".to_owned(), |times| format!("{times:.2}"));
     let known = |rate: Option<f64>| rate.map_or("-".to_owned(), |rate| format!("{rate:.1}"));
     let gpu = configuration.gpu;
     let copy = known(gpu.and_then(|gpu| gpu.copy_gb_s));
@@ -121,7 +121,7 @@ fn numbers(configuration: &Configuration, median: &Median) -> String {
     };
     let rate = median.images_s;
     format!(
-        "{:.0} ± {:.0} | {:.2} | {cpu} | {} | {} | {staging} | {copy} | {kernel} | {share}",
+        "{:.0} ± {:.0} | {:.2} | {cpu} | {} | {} | {staging} | {copy} | {kernel} | {share} | {times}",
         rate.median,
         rate.spread,
         median.gb_s,
@@ -166,7 +166,7 @@ mod tests {
         let rows: Vec<&str> = text.lines().filter(|line| line.starts_with('|')).collect();
         assert_eq!(rows.len(), 2 + 4, "{text}");
         for row in rows {
-            assert_eq!(row.replace("\\|", "").matches('|').count(), 14, "{row}");
+            assert_eq!(row.replace("\\|", "").matches('|').count(), 15, "{row}");
         }
     }
 
@@ -174,10 +174,7 @@ mod tests {
     fn numbers_are_flagged_and_what_has_none_says_why() {
         let text = Markdown.export(&report());
         assert!(text.contains("| mapped-ring | 64 | 2 | 4 | 2000 ± 15 | 2.00 | 0.25 |"), "{text}");
-        assert!(
-            text.contains("2.00 (× 0.50) | 6.0 | 30.0 (75%) | 50% of host memcpy [software, debug build] |"),
-            "{text}"
-        );
+        assert!(text.contains("2.00 (× 0.50) | 6.0 | 30.0 (75%) | 25% | 0.50 [software, debug build] |"), "{text}");
         assert!(
             text.contains("not available: no \\| mapping") && text.contains("**failed**: batch 3 is wrong"),
             "{text}"

@@ -16,7 +16,8 @@ const HELP: &str = "\
 Every configuration is verified first, with the very settings it is then timed with: a checksum of each sample that the \
 device computes, and whole tensors against a reference. Wrong data is an error, never a number. Configurations are timed \
 in turn, round by round; the table shows medians ± spread. Staging is the CPU's step alone: taking memory, filling it \
-and submitting it. The ceilings are a parallel memcpy on the host and the device's own copy, measured in the same run. \
+and submitting it. Beside it stand the device's own copy, a ceiling, and a parallel memcpy on the host, a reference that can be \
+passed, measured in the same run. A rate that no memory or link can reach is not shown, and the reason is. \
 Each device runs in a process of its own, so that a driver's crash is a row and not the end.
 
 Exit codes: 0 done, 1 failed (wrong data, or nothing could be measured), 2 wrong usage, 3 no such device, 130 interrupted.";
@@ -74,7 +75,7 @@ pub struct SizeArgs {
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Output, written after each device")]
 pub struct OutputArgs {
-    /// Write everything that was measured as JSON (gpufeed-compare/1)
+    /// Write everything that was measured as JSON (gpufeed-compare/2)
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
     /// Write the tables as Markdown

@@ -2,7 +2,7 @@
 
 use gpufeed::AdapterInfo;
 use gpufeed::Strategy;
-use gpufeed::measure::report::{Ceiling, Configuration, DeviceReport, DeviceStatus, Report, Settings, Status, Verdict};
+use gpufeed::measure::report::{Configuration, DeviceReport, DeviceStatus, Report, Settings, Status, Verdict};
 use gpufeed::measure::{Ratio, ratio_in_words};
 
 use super::table::{flags, percent};
@@ -96,14 +96,9 @@ fn why(best: &Configuration, report: &Report) -> String {
         let noun = if report.data.images { "images" } else { "samples" };
         format!("{} {noun}/s, {} GB/s", units::digits(median.images_s.median), units::digits(median.gb_s))
     });
-    let share = best.share_of_ceiling.map(|share| {
-        let of = match share.of {
-            Ceiling::HostMemcpy => "the host's memcpy, the lower ceiling",
-            Ceiling::DeviceCopy => "the device's own copy, the lower ceiling",
-        };
-        format!("{} of {of}", percent(share.percent))
-    });
-    let parts: Vec<String> = [rate, share, held_back(best)].into_iter().flatten().collect();
+    let share = best.percent_of_copy.map(|share| format!("{} of the device's own copy", percent(share)));
+    let times = best.times_memcpy.map(|times| format!("{times:.2} times the host's memcpy"));
+    let parts: Vec<String> = [rate, share, times, held_back(best)].into_iter().flatten().collect();
     format!("{}: {}.", best.settings.strategy, parts.join("; "))
 }
 
@@ -173,7 +168,7 @@ mod tests {
         let text = text(&report(vec![device("vulkan:0", &rates)])).replace("\n     ", "").replace("\n   ", "");
         let wins = "vulkan:0 Some Card (software+debug): mapped-ring was 2.00 ± 0.00 times faster than write-buffer.";
         assert!(text.contains(wins), "{text}");
-        assert!(text.contains("5.0% of the host's memcpy, the lower ceiling; held back by the device"), "{text}");
+        assert!(text.contains("0.05 times the host's memcpy; held back by the device"), "{text}");
         assert!(text.contains("write-buffer: 0.50 ± 0.00 times as fast; allocates for every batch"), "{text}");
         assert!(!text.contains("not compared"), "one device has nothing to be compared with: {text}");
     }

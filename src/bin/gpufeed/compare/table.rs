@@ -4,7 +4,7 @@ use comfy_table::CellAlignment;
 use gpufeed::loader::Percentiles;
 use gpufeed::measure::Summary;
 use gpufeed::measure::report::{
-    Ceiling, Ceilings, Configuration, DeviceReport, DeviceStatus, Median, Report, Settings, Share, Staging, Status,
+    Ceilings, Configuration, DeviceReport, DeviceStatus, Median, Report, Settings, Staging, Status,
 };
 use gpufeed::measure::stats::MIN_ROUNDS;
 use gpufeed::{AdapterInfo, Api};
@@ -63,6 +63,7 @@ pub fn device(device: &DeviceReport, debug_build: bool, images: bool) -> String 
     if !measured.is_empty() {
         parts.push(by_the_devices_clock(device, &measured, &swept, &flags));
     }
+    parts.extend(doubts(device));
     parts.extend(status(&device.status));
     parts.join("\n")
 }
@@ -96,14 +97,15 @@ fn header<'a>(swept: &Swept, images: bool, flags: &str) -> Vec<&'a str> {
         "latency ms\np50/95/99",
         "wait ms\np50/95/99",
         "staging GB/s\n(x memcpy)",
-        "share of\nceiling",
+        "of own\ncopy",
+        "times\nmemcpy",
     ];
     let flag = (!flags.is_empty()).then_some("");
     std::iter::once("strategy").chain(swept.columns("batch", "workers", "slots")).chain(columns).chain(flag).collect()
 }
 
 fn row(configuration: &Configuration, swept: &Swept, flags: &str) -> Option<Vec<String>> {
-    let Configuration { settings, median, staging, share_of_ceiling, .. } = configuration;
+    let Configuration { settings, median, staging, percent_of_copy, times_memcpy, .. } = configuration;
     let Median { images_s, gb_s, cpu_s_per_gb, latency, wait } = (*median)?;
     let dash = || "-".to_owned();
     let numbers = [
@@ -113,7 +115,8 @@ fn row(configuration: &Configuration, swept: &Swept, flags: &str) -> Option<Vec<
         milliseconds(latency),
         milliseconds(wait),
         staging.map_or_else(dash, |staging| staged(&staging)),
-        share_of_ceiling.map_or_else(dash, |share| shared(&share)),
+        percent_of_copy.map_or_else(dash, percent),
+        times_memcpy.map_or_else(dash, times),
     ];
     let sizes = swept.columns(settings.batch_size, settings.workers, settings.slots).map(|size| size.to_string());
     let flag = (!flags.is_empty()).then(|| flags.to_owned());
@@ -130,25 +133,18 @@ fn milliseconds(of: Percentiles) -> String {
 }
 
 fn staged(staging: &Staging) -> String {
-    let times = staging.of_memcpy.map(|times| format!(" ({times:.2}x)")).unwrap_or_default();
+    let times = staging.times_memcpy.map(|ratio| format!(" ({})", times(ratio))).unwrap_or_default();
     format!("{}{times}", units::digits(staging.gb_s))
 }
 
-fn shared(share: &Share) -> String {
-    format!("{} {}", percent(share.percent), ceiling(share.of))
+/// A ratio to a reference, which may be passed.
+fn times(ratio: f64) -> String {
+    format!("{ratio:.2}x")
 }
 
 /// Percent, with a decimal where there is not much before it.
 pub fn percent(percent: f64) -> String {
     format!("{percent:.*}%", usize::from(percent < 9.95))
-}
-
-/// A ceiling's name.
-fn ceiling(ceiling: Ceiling) -> &'static str {
-    match ceiling {
-        Ceiling::HostMemcpy => "memcpy",
-        Ceiling::DeviceCopy => "device",
-    }
 }
 
 /// A row that has no numbers says why.
@@ -180,12 +176,22 @@ fn ceilings(of: &Ceilings, flags: &str) -> String {
     let pageable = of.pageable_copy_gb_s.map(|rate| format!(", from pageable memory {} GB/s", units::digits(rate)));
     let flags = if flags.is_empty() { String::new() } else { format!(" ({flags})") };
     format!(
-        "  ceilings, batch {}, {} workers: host memcpy {}, the device's own copy {device}{}{flags}",
+        "  copying alone, batch {}, {} workers: the device's own copy {device}{}, host memcpy {} (a reference){flags}",
         of.batch_size,
         of.workers,
-        known(of.host_memcpy_gb_s),
-        pageable.unwrap_or_default()
+        pageable.unwrap_or_default(),
+        known(of.host_memcpy_gb_s)
     )
+}
+
+/// What was measured and cannot be.
+fn doubts(device: &DeviceReport) -> impl Iterator<Item = String> + '_ {
+    let of_rows = device
+        .configurations
+        .iter()
+        .flat_map(|row| row.doubts.iter().map(|why| format!("  not shown of {}: {why}", row.settings.strategy)));
+    let of_ceiling = device.kernel_ceiling_error.iter().map(|why| format!("  ceiling of kernels: not known ({why})"));
+    of_rows.chain(of_ceiling)
 }
 
 /// What the device's own clock says, configuration by configuration, and the ceiling of kernels.
@@ -244,7 +250,7 @@ mod tests {
         let text = device(&report, true, true);
         let lines: Vec<&str> = text.lines().collect();
         assert!(lines[2].starts_with("  mapped-ring") && lines[2].contains("200±"), "{text}");
-        assert!(lines[2].contains("5.0% memcpy") && lines[2].ends_with("software+debug"), "{text}");
+        assert!(lines[2].contains("0.05x") && lines[2].ends_with("software+debug"), "{text}");
         assert_eq!(lines[3], "  write-buffer       not available: no such thing");
         assert!(lines[4].contains("memcpy 4.00 GB/s") && lines[4].ends_with("(software+debug)"), "{text}");
         assert!(
@@ -259,16 +265,13 @@ mod tests {
         assert!(device(&report, false, true).contains("GPU copies and kernels: not known"));
         report.kernel_ceiling_gb_s = Some(4000.0);
         let rates = GpuRates { batches: 3, copy_gb_s: None, kernel_gb_s: Some(3000.0), kernel_of_ceiling: None };
+        report.software = false;
         report.configurations[0].gpu = Some(rates);
         report.summarise();
         let text = device(&report, false, true);
         let line = text.lines().find(|line| line.contains("3000")).expect("a line with the rate");
-        assert_eq!(
-            line.split_whitespace().collect::<Vec<_>>(),
-            ["mapped-ring", "-", "3000", "75%", "software"],
-            "{text}"
-        );
-        assert!(text.contains("read and written: 4000 GB/s (software)"), "{text}");
+        assert_eq!(line.split_whitespace().collect::<Vec<_>>(), ["mapped-ring", "-", "3000", "75%"], "{text}");
+        assert!(text.contains("read and written: 4000 GB/s"), "{text}");
     }
 
     #[test]
