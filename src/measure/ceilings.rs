@@ -2,16 +2,16 @@
 
 use std::time::Duration;
 
-use super::engine::Comparison;
-use super::parallel_memcpy;
+use super::comparison::Comparison;
+use super::memcpy::parallel_memcpy;
 use super::report::{Ceilings, Settings};
 use crate::backend::Backend;
 
-/// Each measurement of the host's ceiling touches half a gigabyte first, so that there are no more than this.
+/// Each measurement of the host's memcpy touches half a gigabyte first, so that there are no more than this.
 const MAX_MEMCPY: usize = 5;
 
 impl<B: Backend> Comparison<'_, B> {
-    /// The host's ceiling once a round, as it drifts like everything else; the device's own copy once.
+    /// The host's memcpy once a round, as it drifts like everything else; the device's own copy once.
     pub(super) fn measure_ceilings(&mut self, round: usize) {
         let time = self.plan.timing.ceiling;
         if round == 1 && !self.over() {
@@ -21,12 +21,12 @@ impl<B: Backend> Comparison<'_, B> {
             }
         }
         let sample = self.source.layout().byte_len();
-        let sizes: Vec<Settings> = self.contestants.iter().map(|(place, _)| self.plan.settings[*place]).collect();
+        let sizes: Vec<Settings> = self.contestants.iter().map(|(index, _)| self.plan.settings[*index]).collect();
         for Settings { batch_size, workers, .. } in sizes {
             let bytes = sample.saturating_mul(batch_size);
             let known = |c: &Ceilings| (c.batch_size, c.workers) == (batch_size, workers);
-            let place = match self.report.ceilings.iter().position(known) {
-                Some(place) => place,
+            let index = match self.report.ceilings.iter().position(known) {
+                Some(index) => index,
                 None if self.over() => continue,
                 None => {
                     let ceilings = self.new_ceilings(batch_size, workers, bytes, time);
@@ -34,10 +34,10 @@ impl<B: Backend> Comparison<'_, B> {
                     self.report.ceilings.len() - 1
                 }
             };
-            let samples = self.report.ceilings[place].host_memcpy_samples.len();
+            let samples = self.report.ceilings[index].host_memcpy_samples.len();
             if samples < round && samples < MAX_MEMCPY && !self.over() {
                 let rate = parallel_memcpy(bytes, workers, time).map(|rate| rate / 1e9);
-                self.report.ceilings[place].host_memcpy_samples.extend(rate);
+                self.report.ceilings[index].host_memcpy_samples.extend(rate);
             }
         }
     }

@@ -65,9 +65,9 @@ pub fn table(header: &[&str], others: CellAlignment, rows: impl IntoIterator<Ite
         table.set_header(header.iter().copied());
     }
     table.add_rows(rows);
-    for (place, column) in table.column_iter_mut().enumerate() {
-        column.set_padding((if place == 0 { 2 } else { 0 }, 2));
-        column.set_cell_alignment(if place == 0 { CellAlignment::Left } else { others });
+    for (index, column) in table.column_iter_mut().enumerate() {
+        column.set_padding((if index == 0 { 2 } else { 0 }, 2));
+        column.set_cell_alignment(if index == 0 { CellAlignment::Left } else { others });
     }
     table.trim_fmt()
 }
