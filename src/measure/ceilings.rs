@@ -56,7 +56,7 @@ impl<B: Backend> Comparison<'_, B> {
         let host_memcpy_samples = Vec::new();
         let pageable_copy_gb_s = match same {
             Some(same) => same.pageable_copy_gb_s,
-            // What it lacks is said where the other copy fails.
+            // What is missing is reported where the other copy fails.
             None => self.backend.pageable_ceiling(bytes.max(64 << 20), time).ok().flatten().map(|rate| rate / 1e9),
         };
         Ceilings {

@@ -20,7 +20,7 @@ pub struct Cli {
 pub enum Command {
     /// List devices, their drivers and limits, and the strategies each can run
     Devices(DevicesArgs),
-    /// Load samples onto a device, and tell how fast it went and where the time went
+    /// Load samples onto a device, and report how fast it went and where the time went
     Run(Box<RunArgs>),
     /// Compare staging strategies: which feeds each device fastest, by how much, and why, from verified bytes
     Compare(Box<CompareArgs>),

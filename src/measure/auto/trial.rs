@@ -61,8 +61,8 @@ impl Deliveries {
     /// Seconds a batch in steady state, without the time in which the loader fills up or runs empty.
     ///
     /// A batch is delivered when its work is queued. Where the source is the slower part, batches come in its rhythm from the first on, and
-    /// the time between deliveries tells it; where the device is, it works without a pause from the first delivery until it is idle,
-    /// and that time tells it. Either is at most the true one where the other part is the slower, so that the longer one is true.
+    /// the time between deliveries is a batch's; where the device is, it works without a pause from the first delivery until it is idle,
+    /// and that time is the batches'. Each is at most the true one where the other part is slower, so the longer one is true.
     fn batch_s(&self, whole: bool) -> Option<f64> {
         let rhythm = (self.last - self.first).as_secs_f64() / self.batches.saturating_sub(1).max(1) as f64;
         let device = (self.end - self.first).as_secs_f64() / self.batches.max(1) as f64;

@@ -169,6 +169,13 @@ pub const COLUMNS: &[Column] = &[
         text: text::number,
     },
     Column {
+        title: "ready",
+        explanation: "share of the consumer's calls of next that found a batch ready, in percent",
+        table: Table::None,
+        figures: &[figure("ready_percent", |m| m.median(|round| Some(100.0 * round.stats.data_readiness())))],
+        text: text::percents,
+    },
+    Column {
         title: "rounds",
         explanation: "the length of a round in seconds, and its batches: medians",
         table: Table::None,

@@ -63,11 +63,11 @@ impl DeviceReport {
     }
 }
 
-/// Takes a rate that cannot be out, and says why.
-fn take_doubtful(rate: &mut Option<f64>, work: Work, ceiling: Option<f64>, say: impl FnOnce(String)) {
+/// Removes a rate that cannot be true, and reports why.
+fn take_doubtful(rate: &mut Option<f64>, work: Work, ceiling: Option<f64>, report: impl FnOnce(String)) {
     if let Some(Err(why)) = rate.map(|rate| credible(work, rate, ceiling)) {
         *rate = None;
-        say(why);
+        report(why);
     }
 }
 

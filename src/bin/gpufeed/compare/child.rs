@@ -125,7 +125,7 @@ pub fn supervise(
     })
 }
 
-/// What is no line of ours, a driver has said.
+/// A line that is not ours comes from a driver.
 fn pass_on(line: &str, each: &mut dyn FnMut(Line) -> Result<()>) -> Result<()> {
     match serde_json::from_str(line) {
         Ok(line) => each(line)?,

@@ -193,6 +193,13 @@ impl Report {
         if let Some(EpochShare { rank, world, samples_per_epoch }) = self.share {
             rows.push(("share", format!("rank {rank} of {world}: {samples_per_epoch} {} an epoch", self.noun)));
         }
+        rows.extend(self.remarks());
+        rows.into_iter().map(|(name, value)| vec![name.to_owned(), value]).collect()
+    }
+
+    /// What has to be known of the figures.
+    fn remarks(&self) -> Vec<(&'static str, String)> {
+        let mut rows = Vec::new();
         if self.debug_build {
             rows.push((
                 "build",
@@ -208,7 +215,7 @@ impl Report {
         if self.saved {
             rows.push(("saving", "the times include reading back and saving".to_owned()));
         }
-        rows.into_iter().map(|(name, value)| vec![name.to_owned(), value]).collect()
+        rows
     }
 
     /// Where the batches were, on average.

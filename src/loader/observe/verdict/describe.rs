@@ -6,7 +6,6 @@ use super::evidence::Evidence;
 impl Evidence {
     /// The figures that speak for a stage.
     pub(super) fn describe(&self, bottleneck: Bottleneck) -> String {
-        let percent = |share: f64| format!("{:.0}%", 100.0 * share);
         let &Self { workers, source, device, either, consumer, submission, other, next, .. } = self;
         match bottleneck {
             Bottleneck::Startup => "most of the time went into getting under way".to_owned(),
@@ -21,18 +20,7 @@ impl Evidence {
                 percent(device),
                 percent(either)
             ),
-            Bottleneck::Copy | Bottleneck::Kernel | Bottleneck::Device => {
-                let clock = self.copy.zip(self.kernel).map(|(copy, kernel)| {
-                    format!("; by its own clock it copied {}, and its kernels ran {}", percent(copy), percent(kernel))
-                });
-                let busy = percent(device + either + if device + either < other { other } else { 0.0 });
-                let idle = if device < 0.005 {
-                    String::new()
-                } else {
-                    format!(", and the workers had nothing to do for {}", percent(device))
-                };
-                format!("batches were on the device {busy} of the time{idle}{}", clock.unwrap_or_default())
-            }
+            Bottleneck::Copy | Bottleneck::Kernel | Bottleneck::Device => self.describe_device(),
             Bottleneck::Submission => format!(
                 "the loader's own thread was busy {} of the time, {} of that taking memory and submitting",
                 percent(submission + other),
@@ -51,4 +39,22 @@ impl Evidence {
             ),
         }
     }
+
+    fn describe_device(&self) -> String {
+        let &Self { device, either, other, .. } = self;
+        let clock = self.copy.zip(self.kernel).map(|(copy, kernel)| {
+            format!("; by its own clock it copied {}, and its kernels ran {}", percent(copy), percent(kernel))
+        });
+        let busy = percent(device + either + if device + either < other { other } else { 0.0 });
+        let idle = if device < 0.005 {
+            String::new()
+        } else {
+            format!(", and the workers had nothing to do for {}", percent(device))
+        };
+        format!("batches were on the device {busy} of the time{idle}{}", clock.unwrap_or_default())
+    }
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.0}%", 100.0 * share)
 }

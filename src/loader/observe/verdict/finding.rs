@@ -7,7 +7,7 @@ use super::bottleneck::Bottleneck;
 use super::evidence::Evidence;
 use crate::backend::Strategy;
 
-/// Fewer batches than this, or than twice the slots, say nothing.
+/// Fewer batches than this, or than twice the slots, are not evidence.
 const FEW: u64 = 8;
 
 /// What a loader ran with, as far as it bears on where its time went.

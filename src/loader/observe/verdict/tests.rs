@@ -13,7 +13,8 @@ use crate::loader::{Loader, PumpWaits};
 use crate::source::Source;
 use crate::staging::SampleWriter;
 
-const SLOW: Duration = Duration::from_millis(4);
+/// Long against what a busy machine takes from a thread.
+const SLOW: Duration = Duration::from_millis(12);
 
 /// Samples that take a while each.
 struct Slow {
