@@ -11,8 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use gpufeed::measure::report::Settings;
-use gpufeed::measure::stats::MIN_ROUNDS;
-use gpufeed::measure::{Plan, Ratio, Summary};
+use gpufeed::measure::{MIN_ROUNDS, Plan, Ratio, Summary};
 use gpufeed::source::random_images;
 use gpufeed::{AnyBackend, AutoOptions, LoaderOptions, Normalize, SampleLayout, Source, Strategy, Tuned, devices};
 

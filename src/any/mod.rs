@@ -7,6 +7,7 @@ mod backend;
 mod batch;
 mod epoch;
 mod loader;
+mod measure;
 
 pub use backend::AnyBackend;
 pub use batch::AnyBatch;

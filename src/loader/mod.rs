@@ -56,7 +56,7 @@ pub use into_source::IntoSource;
 pub use observe::monitor::Monitor;
 pub use observe::stats::{LoaderStats, Occupancy, Percentiles, PumpWaits};
 pub use observe::trace::Trace;
-pub use observe::verdict::{Advice, Bottleneck, Evidence, Verdict};
+pub use observe::verdict::{Advice, Bottleneck, Evidence, Finding, Setup, Verdict};
 pub use options::{LastBatch, LoaderOptions};
 pub use order::permutation::Permutation;
 pub use order::resume::{ResumeError, ResumeToken};

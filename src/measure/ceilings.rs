@@ -2,33 +2,31 @@
 
 use std::time::Duration;
 
-use super::engine::Comparison;
-use super::parallel_memcpy;
+use super::comparison::Comparison;
+use super::memcpy::parallel_memcpy;
 use super::report::{Ceilings, Settings};
 use crate::backend::Backend;
 
-/// Each measurement of the host's ceiling touches half a gigabyte first, so that there are no more than this.
+/// Each measurement of the host's memcpy touches half a gigabyte first, so that there are no more than this.
 const MAX_MEMCPY: usize = 5;
 
 impl<B: Backend> Comparison<'_, B> {
-    /// The host's ceiling once a round, as it drifts like everything else; the device's own copy once.
+    /// The host's memcpy once a round, as it drifts like everything else; the device's own copy once.
     pub(super) fn measure_ceilings(&mut self, round: usize) {
         let time = self.plan.timing.ceiling;
         if round == 1 && !self.over() {
-            let ceiling = self.backend.kernel_ceiling(time).unwrap_or_else(|error| {
-                log::warn!("what a copying kernel reaches could not be measured: {error}");
-                None
-            });
-            self.report.kernel_ceiling_gb_s =
-                ceiling.filter(|rate| rate.is_finite() && *rate > 0.0).map(|rate| rate / 1e9);
+            match self.backend.kernel_ceiling(time) {
+                Ok(ceiling) => self.report.kernel_ceiling_gb_s = ceiling.map(|rate| rate / 1e9),
+                Err(error) => self.report.kernel_ceiling_error = Some(error.to_string()),
+            }
         }
         let sample = self.source.layout().byte_len();
-        let sizes: Vec<Settings> = self.contestants.iter().map(|(place, _)| self.plan.settings[*place]).collect();
+        let sizes: Vec<Settings> = self.contestants.iter().map(|(index, _)| self.plan.settings[*index]).collect();
         for Settings { batch_size, workers, .. } in sizes {
             let bytes = sample.saturating_mul(batch_size);
             let known = |c: &Ceilings| (c.batch_size, c.workers) == (batch_size, workers);
-            let place = match self.report.ceilings.iter().position(known) {
-                Some(place) => place,
+            let index = match self.report.ceilings.iter().position(known) {
+                Some(index) => index,
                 None if self.over() => continue,
                 None => {
                     let ceilings = self.new_ceilings(batch_size, workers, bytes, time);
@@ -36,10 +34,10 @@ impl<B: Backend> Comparison<'_, B> {
                     self.report.ceilings.len() - 1
                 }
             };
-            let samples = self.report.ceilings[place].host_memcpy_samples.len();
+            let samples = self.report.ceilings[index].host_memcpy_samples.len();
             if samples < round && samples < MAX_MEMCPY && !self.over() {
                 let rate = parallel_memcpy(bytes, workers, time).map(|rate| rate / 1e9);
-                self.report.ceilings[place].host_memcpy_samples.extend(rate);
+                self.report.ceilings[index].host_memcpy_samples.extend(rate);
             }
         }
     }
@@ -51,15 +49,14 @@ impl<B: Backend> Comparison<'_, B> {
             Some(same) => (same.device_copy_gb_s, same.device_copy_error.clone()),
             // Small copies do not reach the link's limit, and pipelined ones may; the ceiling is the link's.
             None => match self.backend.copy_ceiling(bytes.max(64 << 20), time) {
-                Ok(rate) if rate.is_finite() && rate > 0.0 => (Some(rate / 1e9), None),
-                Ok(rate) => (None, Some(format!("measured as {rate}"))),
+                Ok(rate) => (Some(rate / 1e9), None),
                 Err(error) => (None, Some(error.to_string())),
             },
         };
         let host_memcpy_samples = Vec::new();
         let pageable_copy_gb_s = match same {
             Some(same) => same.pageable_copy_gb_s,
-            // What it lacks is said where the other copy fails.
+            // What is missing is reported where the other copy fails.
             None => self.backend.pageable_ceiling(bytes.max(64 << 20), time).ok().flatten().map(|rate| rate / 1e9),
         };
         Ceilings {

@@ -44,7 +44,7 @@ pub fn physical_memory() -> Option<u64> {
 }
 
 /// Bytes of memory that can be had without swapping, by the kernel's own estimate; no more than the control group's
-/// limit. `None` where [`physical_memory`] is.
+/// limit. Reads Linux's `/proc/meminfo` and version 2 control groups; `None` elsewhere.
 #[must_use]
 pub fn available_memory() -> Option<u64> {
     memory(&["MemAvailable", "MemTotal"])

@@ -17,7 +17,7 @@ const SAMPLES: u64 = 1 << 40;
 pub(super) struct Cycled {
     inner: Arc<dyn Source>,
     subset: Option<Subset>,
-    /// The place of the sample that comes first.
+    /// The index of the sample that comes first.
     first: AtomicU64,
 }
 
@@ -31,9 +31,9 @@ impl Cycled {
         Self { inner, subset, first: AtomicU64::new(0) }
     }
 
-    /// Begins so many samples later from now on. Only between epochs: an index is another sample afterwards.
+    /// Begins `samples` samples later from now on. Only between epochs: an index is another sample afterwards.
     pub(super) fn advance(&self, samples: u64) {
-        let first = self.place(samples);
+        let first = self.position_of(samples);
         self.first.store(first, Ordering::Relaxed);
     }
 
@@ -42,15 +42,15 @@ impl Cycled {
         self.subset.as_ref().map_or_else(|| self.inner.len(), Subset::len)
     }
 
-    fn place(&self, index: u64) -> u64 {
+    fn position_of(&self, index: u64) -> u64 {
         let len = self.pass().max(1);
         let (index, to_end) = (index % len, len - self.first.load(Ordering::Relaxed));
         if index < to_end { index + (len - to_end) } else { index - to_end }
     }
 
     fn within(&self, index: u64) -> u64 {
-        let place = self.place(index);
-        self.subset.as_ref().map_or(place, |subset| subset.at(place))
+        let position = self.position_of(index);
+        self.subset.as_ref().map_or(position, |subset| subset.at(position))
     }
 }
 

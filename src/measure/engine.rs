@@ -4,46 +4,16 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use super::comparison::Comparison;
 use super::cycled::Cycled;
 use super::events::{Event, Observer};
+use super::outcome::VerifyError;
 use super::plan::Plan;
-use super::report::{Configuration, DeviceReport, DeviceStatus, Settings, Status};
+use super::report::{DeviceReport, DeviceStatus, Settings, Status};
 use super::rounds::Contestant;
-use super::verify::{Extent, VerifyError, verify};
-use crate::any::AnyBackend;
-use crate::backend::{AdapterInfo, Backend};
+use super::verify::{Extent, verify};
+use crate::backend::Backend;
 use crate::source::Source;
-
-impl AnyBackend {
-    /// Compares configurations on this device, as [`compare`].
-    pub fn compare(&self, source: Arc<dyn Source>, plan: &Plan, observer: &mut dyn Observer) -> DeviceReport {
-        match self {
-            Self::Host(backend) => compare(backend, source, plan, observer),
-            #[cfg(feature = "wgpu")]
-            Self::Wgpu(backend) => compare(backend, source, plan, observer),
-            #[cfg(feature = "cuda")]
-            Self::Cuda(backend) => compare(backend, source, plan, observer),
-        }
-    }
-}
-
-impl DeviceReport {
-    /// A report in which nothing has been measured yet.
-    #[must_use]
-    pub fn new(adapter: &AdapterInfo, settings: &[Settings]) -> Self {
-        Self {
-            software: adapter.is_software(),
-            adapter: adapter.clone(),
-            status: DeviceStatus::Ok,
-            ceilings: Vec::new(),
-            kernel_ceiling_gb_s: None,
-            configurations: settings.iter().copied().map(Configuration::new).collect(),
-            winner: None,
-            sweep: Vec::new(),
-            seconds: 0.0,
-        }
-    }
-}
 
 /// Compares configurations on a device, fed from `source` again and again. Takes about the time that `plan` says.
 ///
@@ -77,47 +47,24 @@ pub fn compare<B: Backend>(
     report
 }
 
-pub(super) struct Comparison<'a, B: Backend> {
-    pub(super) backend: &'a B,
-    pub(super) source: Arc<dyn Source>,
-    pub(super) plan: &'a Plan,
-    observer: &'a mut dyn Observer,
-    pub(super) report: DeviceReport,
-    /// Those that were verified, with their places in the report.
-    pub(super) contestants: Vec<(usize, Contestant<B>)>,
-}
-
 impl<B: Backend> Comparison<'_, B> {
-    /// Whether there is nothing more to be done.
-    pub(super) fn over(&self) -> bool {
-        self.observer.stop() || self.report.status != DeviceStatus::Ok
-    }
-
-    pub(super) fn stops(&self) -> bool {
-        self.observer.stop()
-    }
-
-    fn tell(&mut self, event: &Event) {
-        self.observer.event(event, &self.report);
-    }
-
     fn verify_all(&mut self, batches: &[u64]) {
         let mut open = 0u64;
-        for (place, &batches) in batches.iter().enumerate() {
+        for (index, &batches) in batches.iter().enumerate() {
             if self.over() {
                 return;
             }
-            let settings = self.plan.settings[place];
+            let settings = self.plan.settings[index];
             if let Err(unsupported) = self.backend.supports(settings.strategy) {
                 let reason = unsupported.reason;
-                self.report.configurations[place].status = Status::Unsupported { reason: reason.clone() };
-                self.tell(&Event::Unsupported { settings, reason });
+                self.report.configurations[index].status = Status::Unsupported { reason: reason.clone() };
+                self.report_event(&Event::Unsupported { settings, reason });
                 continue;
             }
-            match self.verify_one(place, settings, batches) {
+            match self.verify_one(index, settings, batches) {
                 // The staging step has a loader of its own, with one slot and small tensors.
                 Ok(bytes) => open = open.saturating_add(bytes).saturating_add(bytes / 2),
-                Err(error) => self.failed(place, &error),
+                Err(error) => self.failed(index, &error),
             }
         }
         // All or none: what is opened anew for each round must not compete with what stays warm.
@@ -126,33 +73,17 @@ impl<B: Backend> Comparison<'_, B> {
         self.contestants.iter_mut().for_each(|(_, contestant)| contestant.hold(hold));
     }
 
-    /// Verifies one configuration, which then may be timed; tells the bytes that its loader takes.
-    fn verify_one(&mut self, place: usize, settings: Settings, batches: u64) -> Result<u64, VerifyError> {
-        self.tell(&Event::Verifying { settings });
+    /// Verifies one configuration, which then may be timed; returns the bytes that its loader takes.
+    fn verify_one(&mut self, index: usize, settings: Settings, batches: u64) -> Result<u64, VerifyError> {
+        self.report_event(&Event::Verifying { settings });
         let options = settings.options(&self.plan.base);
         let extent = Extent { batches, time: self.plan.timing.verify };
         let (verified, footprint) = verify(self.backend, &self.source, &options, extent, &|| self.observer.stop())?;
-        self.contestants.push((place, Contestant::new(self.backend, &self.source, options)?));
-        let row = &mut self.report.configurations[place];
+        self.contestants.push((index, Contestant::new(self.backend, &self.source, options)?));
+        let row = &mut self.report.configurations[index];
         (row.verified, row.footprint) = (Some(verified), Some(footprint));
-        self.tell(&Event::Verified { settings, verified });
+        self.report_event(&Event::Verified { settings, verified });
         Ok(footprint.total())
-    }
-
-    fn failed(&mut self, place: usize, error: &VerifyError) {
-        if matches!(error, VerifyError::Stopped) {
-            return;
-        }
-        let message = error.to_string();
-        let row = &mut self.report.configurations[place];
-        // Rounds before it were right, but a configuration that once was wrong has no numbers.
-        row.rounds.clear();
-        row.status = Status::Failed { message: message.clone(), wrong_data: error.is_wrong_data() };
-        if error.is_lost() {
-            self.report.status = DeviceStatus::Error { message: message.clone() };
-        }
-        let settings = row.settings;
-        self.tell(&Event::Failed { settings, message });
     }
 
     fn time_all(&mut self, started: Instant) {
@@ -160,14 +91,14 @@ impl<B: Backend> Comparison<'_, B> {
         let mut rounds = 0;
         while !self.over() && !self.contestants.is_empty() && timing.goes_on(rounds, started.elapsed()) {
             rounds += 1;
-            for (place, mut contestant) in std::mem::take(&mut self.contestants) {
+            for (index, mut contestant) in std::mem::take(&mut self.contestants) {
                 if self.over() {
-                    self.contestants.push((place, contestant));
+                    self.contestants.push((index, contestant));
                     continue;
                 }
-                match self.time_one(place, &mut contestant, rounds) {
-                    Ok(()) => self.contestants.push((place, contestant)),
-                    Err(error) => self.failed(place, &error),
+                match self.time_one(index, &mut contestant, rounds) {
+                    Ok(()) => self.contestants.push((index, contestant)),
+                    Err(error) => self.failed(index, &error),
                 }
             }
             self.measure_ceilings(rounds);
@@ -175,32 +106,30 @@ impl<B: Backend> Comparison<'_, B> {
         }
     }
 
-    fn time_one(&mut self, place: usize, contestant: &mut Contestant<B>, round: usize) -> Result<(), VerifyError> {
+    fn time_one(&mut self, index: usize, contestant: &mut Contestant<B>, round: usize) -> Result<(), VerifyError> {
         let timing = self.plan.timing;
         let stop = || self.observer.stop();
         let Some(mut timed) = contestant.round(timing.slice, &stop)? else { return Ok(()) };
         // Where the device reads the source by itself there is no staging to time.
-        let staged = !self.plan.settings[place].strategy.is_direct();
+        let staged = !self.plan.settings[index].strategy.is_direct();
         let staging = if staged { contestant.staging(timing.staging, &stop) } else { Ok(None) };
         timed.staging_gb_s = match staging {
             Err(error) if !error.is_lost() => {
-                log::warn!(
-                    "{}: the staging step could not be timed alone: {error}",
-                    self.plan.settings[place].strategy
-                );
+                let strategy = self.plan.settings[index].strategy;
+                log::warn!("{strategy}: the staging step could not be timed alone: {error}");
                 None
             }
             result => result?,
         };
         if round == 1 {
-            self.ask_the_device(place, contestant, timing.ceiling / 2)?;
+            self.ask_the_device(index, contestant, timing.ceiling / 2)?;
         }
-        let row = &mut self.report.configurations[place];
+        let row = &mut self.report.configurations[index];
         row.rounds.push(timed);
         row.status = Status::Measured;
         let settings = row.settings;
-        let (images_s, gb_s, of) = (timed.images_s, timed.gb_s, timing.rounds);
-        self.tell(&Event::Timed { settings, round, of, images_s, gb_s });
+        let (samples_s, gb_s, of) = (timed.samples_s, timed.gb_s, timing.rounds);
+        self.report_event(&Event::Timed { settings, round, of, samples_s, gb_s });
         Ok(())
     }
 }

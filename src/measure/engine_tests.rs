@@ -29,7 +29,7 @@ fn plan(settings: Vec<Settings>) -> Plan {
     Plan { timing, ..plan }
 }
 
-/// Keeps what it is told, and asks for an end after some rounds.
+/// Keeps the events, and asks for an end after some rounds.
 #[derive(Default)]
 struct Notes {
     events: Vec<Event>,
@@ -47,7 +47,7 @@ impl Observer for Notes {
     }
 }
 
-/// Tells other bytes from a certain read on.
+/// Delivers other bytes from a certain read on.
 struct Rots {
     inner: Arc<dyn Source>,
     reads: AtomicU64,
@@ -81,7 +81,7 @@ fn every_configuration_is_verified_timed_in_turn_and_summed_up() {
     for row in &report.configurations {
         assert!(row.is_measured() && row.verified.is_some_and(|v| v.batches >= 6 && v.tensors > 0), "{row:?}");
         assert!(row.rounds.iter().all(|round| round.batches >= 3 && round.staging_gb_s.is_some()));
-        assert!(row.share_of_ceiling.is_some() && row.held_back.is_some() && row.footprint.is_some());
+        assert!(row.figures.get("times_memcpy").is_some() && row.held_back.is_some() && row.footprint.is_some());
     }
     assert_eq!((report.ceilings.len(), report.sweep.len()), (2, 2));
     let timed: Vec<usize> = notes
@@ -111,7 +111,7 @@ fn wrong_bytes_are_a_failed_row_and_never_a_number() {
     let report = compare(&HostBackend::new(), Arc::new(source), &plan(vec![settings(Strategy::Memcpy, 4)]), &mut ());
     let row = &report.configurations[0];
     assert!(matches!(row.status, Status::Failed { wrong_data: true, .. }), "{row:?}");
-    assert!(row.rounds.is_empty() && row.median.is_none() && report.winner.is_none());
+    assert!(row.rounds.is_empty() && row.figures.get("gb_s").is_none() && report.winner.is_none());
 }
 
 #[test]
@@ -122,7 +122,7 @@ fn bytes_that_go_wrong_after_verification_are_found_in_the_timed_rounds() {
     let row = &report.configurations[0];
     assert!(row.verified.is_some(), "{row:?}");
     assert!(matches!(row.status, Status::Failed { wrong_data: true, .. }), "{row:?}");
-    assert!(row.rounds.is_empty() && row.median.is_none(), "earlier rounds go too");
+    assert!(row.rounds.is_empty() && row.figures.get("gb_s").is_none(), "earlier rounds go too");
 }
 
 #[test]

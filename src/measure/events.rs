@@ -2,12 +2,13 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::outcome::Verified;
 use super::report::{DeviceReport, Settings};
-use super::verify::Verified;
 
 /// What happens during a comparison.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "kebab-case")]
+#[non_exhaustive]
 pub enum Event {
     /// A configuration is being verified.
     Verifying {
@@ -44,7 +45,7 @@ pub enum Event {
         /// How many there are at most.
         of: usize,
         /// Samples a second in this round.
-        images_s: f64,
+        samples_s: f64,
         /// Gigabytes a second in this round.
         gb_s: f64,
     },

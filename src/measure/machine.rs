@@ -3,8 +3,25 @@
 use std::fs;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use super::physical_memory;
-use super::report::Host;
+use serde::{Deserialize, Serialize};
+
+use super::cpu::physical_memory;
+
+/// The machine.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Host {
+    /// The operating system.
+    pub os: String,
+    /// The processor's architecture.
+    pub arch: String,
+    /// Threads that can run at once.
+    pub cores: usize,
+    /// The processor's name, where known.
+    pub cpu: Option<String>,
+    /// Bytes of memory, where known.
+    pub memory: Option<u64>,
+}
 
 impl Host {
     /// This machine.
@@ -31,7 +48,7 @@ fn cpu_name(cpuinfo: &str) -> Option<String> {
     ["model name", "Model", "Hardware"].into_iter().find_map(named)
 }
 
-/// Bytes of the largest cache, where the system tells it.
+/// Bytes of the largest cache, where the system reports it.
 #[must_use]
 pub fn largest_cache() -> Option<u64> {
     let caches = fs::read_dir("/sys/devices/system/cpu/cpu0/cache").ok()?;
@@ -111,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn a_moment_is_told_to_the_second() {
+    fn a_moment_is_written_to_the_second() {
         let time = UNIX_EPOCH + Duration::from_millis(1_709_251_199_900);
         assert_eq!(rfc_3339(time), "2024-02-29T23:59:59Z");
     }

@@ -1,5 +1,4 @@
-//! The host's ceiling: how fast a number of threads copy batches from memory to memory. No staging strategy that
-//! copies on the host is faster.
+//! The host's reference: how fast a number of threads copy batches from memory to memory.
 
 use std::hint::black_box;
 use std::mem;

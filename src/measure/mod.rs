@@ -1,44 +1,45 @@
-//! Comparing staging strategies: which one feeds a device fastest, by how much, and why, from verified bytes.
+//! Measuring: which staging strategy feeds a device fastest, by how much, and why, from verified bytes.
 //!
-//! [`compare`] verifies every configuration with the very settings it will be timed with ([`verify()`]), then
-//! times all of them in turn, A B C A B C, so that a machine's drift meets them all, and measures in between what copying alone
-//! reaches: a parallel memcpy on the host ([`parallel_memcpy`]) and the device's own copy. A round runs from an idle device to
-//! an idle device, and its last batch is read back and compared after the clock has stopped. A configuration that ever
-//! delivered wrong data has no numbers. The result is a [`Report`] that keeps every sample.
+//! - [`tune`] chooses strategy and number of workers at the start of a program, within two seconds.
+//! - [`compare`] measures strategies in turn, and fills a [`report`].
+//! - [`what_if`] estimates how fast a loader would be if one of its stages were free.
 //!
-//! Nothing here prints. Who wants to follow it is an [`Observer`].
+//! `compare` verifies every configuration with the very settings it will be timed with, then times all of them in turn,
+//! A B C A B C, so that a machine's drift meets them all, and measures in between what copying alone reaches: a parallel memcpy
+//! on the host, which is a reference, and the device's own copy, which is a ceiling. A round runs from an idle device to an idle
+//! device, and its last batch is read back and compared after the clock has stopped. A configuration that ever delivered wrong data has no numbers. What
+//! physics forbids is no measurement, and is not shown.
+//!
+//! Nothing here prints. An [`Observer`] follows a comparison.
 
-pub mod auto;
+mod auto;
+mod bounds;
 mod ceilings;
-mod check;
-pub mod cpu;
+mod comparison;
+mod cpu;
 mod cycled;
+mod device_clock;
 mod engine;
 mod events;
-pub mod export;
-mod gpu;
-pub mod limits;
-pub mod machine;
-pub mod memcpy;
+mod machine;
+mod memcpy;
+mod outcome;
 mod plan;
 pub mod report;
 mod rounds;
-pub mod stats;
+mod stats;
 #[cfg(test)]
-pub(crate) mod testing;
-mod verdict;
-pub mod verify;
+mod testing;
+mod verify;
 mod what_if;
 
 pub use auto::{AutoOptions, Trial, Tuned, tune};
-pub use check::Mismatch;
-pub use cpu::{available_memory, physical_memory, process_cpu};
+pub use cpu::{available_memory, process_cpu};
 pub use engine::compare;
 pub use events::{Event, Observer};
-pub use gpu::GpuRates;
+pub use machine::largest_cache;
 pub use memcpy::parallel_memcpy;
+pub use outcome::Verified;
 pub use plan::{Plan, Timing};
-pub use report::Report;
-pub use stats::{Ratio, Summary, Winner, percentile, ratio_in_words, winner};
-pub use verify::{Extent, Verified, VerifyError, verify};
+pub use stats::{MIN_ROUNDS, Ratio, Summary, describe_ratio, percentile};
 pub use what_if::{Free, WhatIf, what_if};

@@ -17,10 +17,11 @@ const MAX_VERIFYING: Duration = Duration::from_secs(2);
 
 /// A comparison on one device.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Plan {
     /// What to compare.
     pub settings: Vec<Settings>,
-    /// Everything else that the loaders are told.
+    /// Every other option of the loaders.
     pub base: LoaderOptions,
     /// How long the parts take.
     pub timing: Timing,
@@ -39,6 +40,7 @@ impl Plan {
 
 /// How long the parts of a comparison take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Timing {
     /// After this long no further round begins, once there are [`MIN_ROUNDS`]; after three times as long none at all.
     pub budget: Duration,
@@ -78,7 +80,7 @@ impl Timing {
 
 /// An eighth of the memory there is, and no more than 2 GiB: what is open but idle should not be in the way.
 fn hold_bytes() -> u64 {
-    super::available_memory().map_or(256 << 20, |bytes| (bytes / 8).min(2 << 30))
+    super::cpu::available_memory().map_or(256 << 20, |bytes| (bytes / 8).min(2 << 30))
 }
 
 #[cfg(test)]

@@ -3,11 +3,10 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::check::Checker;
-use super::gpu::GpuRates;
-use super::process_cpu;
-use super::report::Round;
-use super::verify::{VerifyError, check_timed};
+use super::cpu::process_cpu;
+use super::outcome::VerifyError;
+use super::report::{GpuRates, Round};
+use super::verify::{Checker, check_timed};
 use crate::backend::Backend;
 use crate::layout::BatchLayout;
 use crate::loader::{Batch, Loader, LoaderOptions, LoaderStats};
@@ -92,12 +91,12 @@ impl<B: Backend> Contestant<B> {
 
 /// The loader that is open, or a new one that has been warmed up.
 pub(super) fn open<'a, B: Backend>(
-    held: &'a mut Option<Loader<B>>,
+    opened: &'a mut Option<Loader<B>>,
     backend: &B,
     source: &Arc<dyn Source>,
     options: &LoaderOptions,
 ) -> Result<&'a mut Loader<B>, VerifyError> {
-    if held.is_none() {
+    if opened.is_none() {
         let mut loader = Loader::new(backend, Arc::clone(source), options.clone())?;
         // Every slot is written once, and pipelines are compiled.
         let mut epoch = loader.epoch(0);
@@ -108,9 +107,9 @@ pub(super) fn open<'a, B: Backend>(
         epoch.try_for_each(|batch| batch.map(drop))?;
         drop(epoch);
         loader.wait_idle()?;
-        *held = Some(loader);
+        *opened = Some(loader);
     }
-    held.as_mut().ok_or(VerifyError::Stopped)
+    opened.as_mut().ok_or(VerifyError::Stopped)
 }
 
 /// What one pass took.
@@ -162,7 +161,7 @@ impl Pass {
             batches: stats.batches,
             samples: stats.samples,
             bytes: stats.bytes,
-            images_s: stats.samples as f64 / seconds,
+            samples_s: stats.samples as f64 / seconds,
             gb_s: gb / seconds,
             cpu_s_per_gb: cpu_s.map(|cpu_s| cpu_s / gb),
             staging_gb_s: None,

@@ -120,7 +120,7 @@ impl Ratio {
 
 /// Says which of two was faster, and by how much: `ratio` is `ours` to `theirs`. The faster one is named first.
 #[must_use]
-pub fn ratio_in_words(ours: &str, theirs: &str, ratio: &Ratio) -> String {
+pub fn describe_ratio(ours: &str, theirs: &str, ratio: &Ratio) -> String {
     if !ratio.ratio.is_finite() || !ratio.spread.is_finite() {
         return format!("{ours} and {theirs}: nothing to compare");
     }
@@ -138,7 +138,7 @@ pub fn ratio_in_words(ours: &str, theirs: &str, ratio: &Ratio) -> String {
 
 /// The best of several strategies.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Winner {
+pub struct Leader {
     /// The strategy with the highest median.
     pub name: String,
     /// The strategy with the second highest, where there is one.
@@ -154,7 +154,7 @@ pub struct Winner {
 /// `None` without candidates, or where one has no samples or a rate that is not finite: a comparison in which a
 /// strategy could not be measured has no winner until the caller leaves that one out.
 #[must_use]
-pub fn winner(candidates: &[(&str, &[f64])]) -> Option<Winner> {
+pub fn leader(candidates: &[(&str, &[f64])]) -> Option<Leader> {
     let mut ranked = candidates
         .iter()
         .map(|&(name, rates)| Some((name, rates, Summary::of(rates)?.median)))
@@ -163,7 +163,7 @@ pub fn winner(candidates: &[(&str, &[f64])]) -> Option<Winner> {
     let (name, rates, _) = *ranked.first()?;
     let runner_up = ranked.get(1);
     let ratio = runner_up.and_then(|(_, theirs, _)| Ratio::of(rates, theirs));
-    Some(Winner {
+    Some(Leader {
         name: name.to_owned(),
         runner_up: runner_up.map(|(name, _, _)| (*name).to_owned()),
         ratio,
@@ -221,30 +221,30 @@ mod tests {
 
     #[test]
     fn words_name_the_faster_one_first_and_admit_noise() {
-        let words = |ratio, spread, rounds| ratio_in_words("a", "b", &Ratio { ratio, spread, rounds });
-        assert_eq!(words(1.31, 0.05, 5), "a was 1.31 ± 0.05 times faster than b");
-        assert_eq!(words(0.5, 0.05, 5), "b was 2.00 ± 0.20 times faster than a");
-        assert_eq!(words(1.02, 0.05, 5), "a and b (1.02 ± 0.05): no difference beyond the noise");
-        assert_eq!(words(0.97, 0.05, 5), "a and b (0.97 ± 0.05): no difference beyond the noise");
-        assert_eq!(words(3.0, 0.0, 1), "a and b: too few rounds (1) to tell a difference from noise");
-        assert_eq!(words(f64::NAN, 0.0, 5), "a and b: nothing to compare");
+        let described = |ratio, spread, rounds| describe_ratio("a", "b", &Ratio { ratio, spread, rounds });
+        assert_eq!(described(1.31, 0.05, 5), "a was 1.31 ± 0.05 times faster than b");
+        assert_eq!(described(0.5, 0.05, 5), "b was 2.00 ± 0.20 times faster than a");
+        assert_eq!(described(1.02, 0.05, 5), "a and b (1.02 ± 0.05): no difference beyond the noise");
+        assert_eq!(described(0.97, 0.05, 5), "a and b (0.97 ± 0.05): no difference beyond the noise");
+        assert_eq!(described(3.0, 0.0, 1), "a and b: too few rounds (1) to tell a difference from noise");
+        assert_eq!(described(f64::NAN, 0.0, 5), "a and b: nothing to compare");
     }
 
     #[test]
     fn the_winner_has_the_best_median_and_knows_its_lead() {
-        let best = winner(&[("a", &[1.0, 1.1, 0.9]), ("b", &[2.0, 2.1, 1.9]), ("c", &[1.5, 1.6, 1.4])]).unwrap();
+        let best = leader(&[("a", &[1.0, 1.1, 0.9]), ("b", &[2.0, 2.1, 1.9]), ("c", &[1.5, 1.6, 1.4])]).unwrap();
         assert_eq!((best.name.as_str(), best.runner_up.as_deref()), ("b", Some("c")));
         assert!(best.beyond_noise && best.ratio.unwrap().ratio > 1.3);
-        let tie = winner(&[("a", &[1.0, 2.0, 3.0]), ("b", &[3.0, 2.0, 1.0])]).unwrap();
+        let tie = leader(&[("a", &[1.0, 2.0, 3.0]), ("b", &[3.0, 2.0, 1.0])]).unwrap();
         assert_eq!((tie.name.as_str(), tie.beyond_noise), ("a", false));
     }
 
     #[test]
     fn a_comparison_with_gaps_has_no_winner() {
-        assert_eq!(winner(&[]), None);
-        assert_eq!(winner(&[("a", &[1.0]), ("b", &[])]), None);
-        assert_eq!(winner(&[("a", &[1.0]), ("b", &[f64::NAN])]), None);
-        let alone = winner(&[("a", &[1.0])]).unwrap();
+        assert_eq!(leader(&[]), None);
+        assert_eq!(leader(&[("a", &[1.0]), ("b", &[])]), None);
+        assert_eq!(leader(&[("a", &[1.0]), ("b", &[f64::NAN])]), None);
+        let alone = leader(&[("a", &[1.0])]).unwrap();
         assert_eq!((alone.runner_up, alone.ratio, alone.beyond_noise), (None, None, false));
     }
 }

@@ -1,24 +1,24 @@
 //! Reports for tests.
 
-use super::gpu::GpuRates;
+use super::machine::Host;
+use super::outcome::Verified;
 use super::report::{
-    Ceilings, Configuration, Data, DeviceReport, DeviceStatus, Host, Report, Round, SCHEMA, Settings, Status,
+    Ceilings, Configuration, Data, DeviceReport, DeviceStatus, GpuRates, Report, Round, Settings, Status,
 };
-use super::verify::Verified;
 use crate::backend::host::host_info;
-use crate::backend::{Footprint, Strategy};
+use crate::backend::{Footprint, GpuTimes, Strategy};
 use crate::loader::LoaderStats;
 
 /// A round of one second; samples of a thousandth of a gigabyte.
-pub(crate) fn round(images_s: f64) -> Round {
-    let samples = images_s as u64;
+pub(crate) fn round(samples_s: f64) -> Round {
+    let samples = samples_s as u64;
     Round {
         seconds: 1.0,
         batches: samples / 8,
         samples,
         bytes: samples * 1_000_000,
-        images_s,
-        gb_s: images_s / 1e3,
+        samples_s,
+        gb_s: samples_s / 1e3,
         cpu_s_per_gb: Some(0.25),
         staging_gb_s: Some(2.0),
         stats: LoaderStats { batches: samples / 8, samples, source_s: 0.5, ..LoaderStats::default() },
@@ -26,12 +26,13 @@ pub(crate) fn round(images_s: f64) -> Round {
 }
 
 pub(crate) fn measured(strategy: Strategy, batch_size: usize, rates: &[f64]) -> Configuration {
+    let times = GpuTimes { copy_s: 0.2, kernel_s: 0.1, batches: 9 };
     Configuration {
         status: Status::Measured,
         footprint: Some(Footprint { staging: 4, device: 5, outputs: 6 }),
         verified: Some(Verified { batches: 10, samples: 640, tensors: 3 }),
         rounds: rates.iter().copied().map(round).collect(),
-        gpu: Some(GpuRates { batches: 9, copy_gb_s: Some(6.0), kernel_gb_s: Some(30.0), kernel_of_ceiling: None }),
+        gpu: Some(GpuRates { times, copy_gb_s: Some(6.0), kernel_gb_s: Some(30.0) }),
         ..Configuration::new(Settings { strategy, batch_size, workers: 2, slots: 4, outputs: 3 })
     }
 }
@@ -51,17 +52,8 @@ pub(crate) fn device(configurations: Vec<Configuration>) -> DeviceReport {
             });
         }
     }
-    DeviceReport {
-        adapter: host_info(),
-        software: true,
-        status: DeviceStatus::Ok,
-        ceilings,
-        kernel_ceiling_gb_s: Some(40.0),
-        configurations,
-        winner: None,
-        sweep: Vec::new(),
-        seconds: 3.5,
-    }
+    let report = DeviceReport::new(&host_info(), &[]);
+    DeviceReport { ceilings, kernel_ceiling_gb_s: Some(40.0), configurations, seconds: 3.5, ..report }
 }
 
 /// A report with everything in it that a report can have.
@@ -80,24 +72,23 @@ pub(crate) fn report() -> Report {
     first.summarise();
     let crashed = DeviceStatus::Crashed { message: "signal 11".into() };
     let crashed = DeviceReport { status: crashed, ..device(Vec::new()) };
+    let data = Data {
+        synthetic: true,
+        name: "random images".into(),
+        layout: "u8 images of 224x224x3".into(),
+        images: true,
+        sample_bytes: 150_528,
+        samples: 512,
+        preprocess: "normalised to f32, NCHW".into(),
+        seed: Some(1),
+    };
+    let host = Host { os: "linux".into(), arch: "x86_64".into(), cores: 2, cpu: Some("A CPU".into()), memory: Some(1) };
     Report {
-        schema: SCHEMA.to_owned(),
         gpufeed: "0.1.0".to_owned(),
         date: "2024-02-29T23:59:59Z".to_owned(),
-        host: Host { os: "linux".into(), arch: "x86_64".into(), cores: 2, cpu: Some("A CPU".into()), memory: Some(1) },
+        host,
         debug_build: true,
-        command: vec!["gpufeed".into(), "compare".into()],
-        data: Data {
-            synthetic: true,
-            name: "random images".into(),
-            layout: "u8 images of 224x224x3".into(),
-            images: true,
-            sample_bytes: 150_528,
-            samples: 512,
-            preprocess: "normalised to f32, NCHW".into(),
-            seed: Some(1),
-        },
-        interrupted: false,
         devices: vec![first, crashed],
+        ..Report::new(data, vec!["gpufeed".into(), "compare".into()])
     }
 }

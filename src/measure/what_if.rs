@@ -11,9 +11,8 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::cycled::Cycled;
+use super::outcome::VerifyError;
 use super::rounds::{open, pass};
-use super::verify::VerifyError;
-use crate::any::AnyBackend;
 use crate::backend::Backend;
 use crate::loader::LoaderOptions;
 use crate::preprocess::Preprocess;
@@ -43,7 +42,7 @@ pub enum Free {
 }
 
 impl Free {
-    /// The run in words.
+    /// A description of the run.
     #[must_use]
     pub const fn describe(self) -> &'static str {
         match self {
@@ -83,26 +82,7 @@ impl fmt::Display for WhatIf {
     }
 }
 
-impl AnyBackend {
-    /// How fast a loader on this device would be if its stages were free, as [`what_if`].
-    pub fn what_if(
-        &self,
-        source: &Arc<dyn Source>,
-        options: &LoaderOptions,
-        each: Duration,
-        stop: &dyn Fn() -> bool,
-    ) -> Vec<WhatIf> {
-        match self {
-            Self::Host(backend) => what_if(backend, source, options, each, stop),
-            #[cfg(feature = "wgpu")]
-            Self::Wgpu(backend) => what_if(backend, source, options, each, stop),
-            #[cfg(feature = "cuda")]
-            Self::Cuda(backend) => what_if(backend, source, options, each, stop),
-        }
-    }
-}
-
-/// Measures how fast a loader would be if its stages were free, for about as long as told each. What makes no difference is left out: the
+/// Measures how fast a loader would be if its stages were free, for about `each`. What makes no difference is left out: the
 /// source where the device reads it by itself, the kernel where there is none.
 ///
 /// The memory that the options ask for is taken again for each run, and given back.
@@ -120,27 +100,27 @@ pub fn what_if<B: Backend>(
     let direct = options.strategy.unwrap_or_else(|| backend.default_strategy()).is_direct();
     let computes = !matches!(options.preprocess, Preprocess::Raw);
     let run = |free, source: &Arc<dyn Source>, options: &LoaderOptions| {
-        told(free, measure(backend, source, options, each, stop).as_ref().copied())
+        report(free, measure(backend, source, options, each, stop).as_ref().copied())
     };
     let mut found = vec![run(Free::Consumer, &whole, &options)];
-    let held = if direct { None } else { Some(hold(&**source, options.batch_size)) };
-    let held = held.map(|held| held.map(|held| Arc::new(Cycled::new(Arc::new(held))) as Arc<dyn Source>));
-    match &held {
+    let replayed = if direct { None } else { Some(replay(&**source, options.batch_size)) };
+    let replayed = replayed.map(|held| held.map(|held| Arc::new(Cycled::new(Arc::new(held))) as Arc<dyn Source>));
+    match &replayed {
         Some(Ok(held)) => found.push(run(Free::Source, held, &options)),
-        Some(Err(error)) => found.push(told(Free::Source, Err(error))),
+        Some(Err(error)) => found.push(report(Free::Source, Err(error))),
         None => {}
     }
     if computes {
         found.push(run(Free::Kernel, &whole, &raw));
     }
-    if let (true, Some(Ok(held))) = (computes, &held) {
+    if let (true, Some(Ok(held))) = (computes, &replayed) {
         found.push(run(Free::SourceAndKernel, held, &raw));
     }
     found.push(run(Free::Slots, &whole, &LoaderOptions { slots: 2 * options.slots, ..options.clone() }));
     found
 }
 
-fn told(free: Free, measured: Result<Option<(f64, f64)>, &VerifyError>) -> WhatIf {
+fn report(free: Free, measured: Result<Option<(f64, f64)>, &VerifyError>) -> WhatIf {
     let (rate, error) = match measured {
         Ok(rate) => (rate, None),
         Err(error) => (None, Some(error.to_string())),
@@ -164,11 +144,11 @@ fn measure<B: Backend>(
     let (pass, last) = pass(loader, 1, time, stop)?;
     drop(last);
     let round = pass.round();
-    Ok(round.map(|round| (round.images_s, round.gb_s)))
+    Ok(round.map(|round| (round.samples_s, round.gb_s)))
 }
 
 /// The first samples, in memory.
-fn hold(source: &dyn Source, batch_size: usize) -> Result<MemorySource, VerifyError> {
+fn replay(source: &dyn Source, batch_size: usize) -> Result<MemorySource, VerifyError> {
     let layout = source.layout();
     let bytes = layout.byte_len();
     let fit = (MAX_HELD / bytes.max(1)).clamp(1, batch_size.saturating_mul(HELD_BATCHES));

@@ -30,13 +30,13 @@ fn the_host_is_compared_and_everything_is_written() {
     let files = ["--json", &json, "--csv", &csv, "--markdown", &markdown];
     let shown = compare(&[&["--device", "host", "--time", "2"], &sizes[..], &files[..]].concat()).ended_with(0).stdout;
     assert!(shown.contains("memcpy") && shown.contains("batch") && shown.contains("Summary"), "{shown}");
-    assert!(shown.contains("ceilings, batch 4, 1 workers"), "{shown}");
+    assert!(shown.contains("copying alone, batch 4, 1 workers"), "{shown}");
     let report = read_report(Path::new(&json));
     assert_eq!((report.devices.len(), report.data.seed, report.interrupted), (1, Some(7), false));
     let device = &report.devices[0];
     assert_eq!((device.configurations.len(), device.sweep.len()), (2, 2));
     for row in &device.configurations {
-        assert!(row.is_measured() && !row.rounds.is_empty() && row.median.is_some(), "{row:?}");
+        assert!(row.is_measured() && !row.rounds.is_empty() && row.figures.get("gb_s").is_some(), "{row:?}");
         assert!(row.verified.is_some_and(|verified| verified.batches >= 8));
     }
     let rounds: usize = device.configurations.iter().map(|row| row.rounds.len()).sum();

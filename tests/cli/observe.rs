@@ -51,7 +51,7 @@ fn a_verdict_stands_at_the_end_and_ceilings_where_they_are_asked_for() {
     let free: Vec<&str> = runs.iter().map(|run| run["free"].as_str().expect("a name")).collect();
     assert_eq!(free, ["consumer", "source", "kernel", "source-and-kernel", "slots"]);
     assert!(runs.iter().all(|run| run["samples_s"].as_f64() > Some(0.0)), "{report}");
-    let words = report["verdict_in_words"].as_str().expect("words");
+    let words = report["verdict_text"].as_str().expect("words");
     assert!(words.starts_with("held back by ") && report["verdict"]["bottleneck"].is_string(), "{words}");
     assert!(report["stats"]["gpu"]["batches"].as_u64() > Some(0), "--explain asks for the device's clock: {report}");
     // A single batch says nothing.

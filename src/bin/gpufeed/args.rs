@@ -1,4 +1,4 @@
-//! The command line, and what the commands share of it.
+//! What the commands share of the command line.
 
 use std::fmt::Display;
 use std::path::Path;
@@ -6,38 +6,13 @@ use std::sync::Arc;
 
 use anyhow::{Result, bail, ensure};
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use clap::error::ErrorKind;
-use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
+use clap::{Args, ValueEnum};
 use gpufeed::source::{Fit, FolderOptions, OpenOptions, open_path};
 use gpufeed::{FloatType, Normalize, Preprocess, SampleLayout, Source, Strategy, TensorLayout};
 
 use serde::{Deserialize, Serialize};
 
-use crate::compare::CompareArgs;
-use crate::devices::DevicesArgs;
-use crate::run::RunArgs;
 use crate::units::{self, HxW};
-
-/// Feeds batches of samples to GPUs, and measures how fast
-#[derive(Debug, Parser)]
-#[command(name = "gpufeed", version, max_term_width = 100, arg_required_else_help = true)]
-pub struct Cli {
-    #[command(subcommand)]
-    pub command: Command,
-}
-
-#[derive(Debug, Subcommand)]
-pub enum Command {
-    /// List devices, their drivers and limits, and the strategies each can run
-    Devices(DevicesArgs),
-    /// Load samples onto a device, and tell how fast it went and where the time went
-    Run(Box<RunArgs>),
-    /// Compare staging strategies: which feeds each device fastest, by how much, and why, from verified bytes
-    Compare(Box<CompareArgs>),
-    /// One device's part of a comparison: what to do comes on standard input
-    #[command(hide = true)]
-    CompareDevice,
-}
 
 /// What a folder's images become.
 #[derive(Clone, Debug, Default, PartialEq, Args, Serialize, Deserialize)]
@@ -195,12 +170,16 @@ impl FeedArgs {
 }
 
 /// An error of usage that the parser does not find by itself.
-pub fn usage_error(command: &str, message: impl Display) -> clap::Error {
-    let mut cli = Cli::command();
-    // Names the subcommand in full.
-    cli.build();
-    let named = cli.find_subcommand_mut(command);
-    named.unwrap_or(&mut Cli::command()).error(ErrorKind::ValueValidation, message)
+#[derive(Debug, thiserror::Error)]
+#[error("{message}")]
+pub struct UsageError {
+    /// Of which command.
+    pub command: &'static str,
+    message: String,
+}
+
+pub fn usage_error(command: &'static str, message: impl Display) -> UsageError {
+    UsageError { command, message: message.to_string() }
 }
 
 /// `--mean is`, `--mean and --std are`.
@@ -228,11 +207,6 @@ mod tests {
 
     fn refused(args: &FeedArgs, sample: SampleLayout) -> String {
         args.preprocess(sample).expect_err("refused").to_string()
-    }
-
-    #[test]
-    fn the_command_line_is_consistent() {
-        Cli::command().debug_assert();
     }
 
     #[test]

@@ -17,11 +17,11 @@ JSON: an array of cards, each an array of the APIs it is reached through. The fi
   api          host, vulkan, metal, dx12, gl or cuda
   name         the device's name
   driver       the driver's name
-  driver_info  the driver's version, as it tells it
+  driver_info  the driver's version, as it reports it
   device_type  discrete, integrated, virtual, software or other
   vendor       PCI vendor, 0 if there is none
   device       PCI device, 0 if there is none
-  pci          PCI address, or null if the driver does not tell it
+  pci          PCI address, or null if the driver does not report it
   memory       bytes of the device's memory (software: the host's), or null if not known
   limits       array of [name, bytes or count]
   strategies   array of {strategy, missing, memory}: why it cannot run, or null if it can;
@@ -91,8 +91,8 @@ fn table(card: &[&AdapterInfo]) -> String {
 
 fn driver(entry: &AdapterInfo) -> String {
     let parts = [entry.driver.as_str(), entry.driver_info.as_str()];
-    let told: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
-    if told.is_empty() { "not told".to_owned() } else { told.join(", ") }
+    let known: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+    if known.is_empty() { "not known".to_owned() } else { known.join(", ") }
 }
 
 fn limit_names<'a>(card: &[&'a AdapterInfo]) -> Vec<&'a str> {

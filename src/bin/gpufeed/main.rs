@@ -1,6 +1,7 @@
 //! The `gpufeed` command.
 
 mod args;
+mod cli;
 mod compare;
 mod devices;
 mod fallback;
@@ -15,7 +16,8 @@ use anyhow::{Error, Result};
 use clap::Parser;
 use gpufeed::OpenError;
 
-use args::{Cli, Command};
+use args::UsageError;
+use cli::{Cli, Command};
 
 /// The exit code of wrong usage, as clap's.
 const USAGE: u8 = 2;
@@ -45,8 +47,8 @@ fn failed(error: &Error) -> ExitCode {
     if error.is::<output::Closed>() {
         return ExitCode::SUCCESS;
     }
-    if let Some(usage) = error.downcast_ref::<clap::Error>() {
-        let _ = usage.print();
+    if let Some(usage) = error.downcast_ref::<UsageError>() {
+        let _ = cli::usage(usage).print();
         return ExitCode::from(USAGE);
     }
     output::error(error);

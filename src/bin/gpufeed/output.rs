@@ -4,11 +4,13 @@ use std::fmt::Display;
 use std::io::{self, Write};
 
 use anyhow::{Error, Result};
-use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
+use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Table, presets};
 use serde::Serialize;
 
-/// The widest a table gets.
+/// The widest a paragraph gets.
 const WIDTH: u16 = 120;
+/// The widest a table gets: a comparison's columns, with flags, side by side.
+const TABLE_WIDTH: u16 = 140;
 
 /// Whoever read standard output has gone away. No failure: they had enough.
 #[derive(Debug, thiserror::Error)]
@@ -58,21 +60,25 @@ pub fn error(error: &Error) {
 pub fn table(header: &[&str], others: CellAlignment, rows: impl IntoIterator<Item = Vec<String>>) -> String {
     let mut table = Table::new();
     table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Dynamic);
-    if table.width().is_none_or(|width| width > WIDTH) {
-        table.set_width(WIDTH);
+    if table.width().is_none_or(|width| width > TABLE_WIDTH) {
+        table.set_width(TABLE_WIDTH);
     }
     if !header.is_empty() {
         table.set_header(header.iter().copied());
     }
     table.add_rows(rows);
-    for (place, column) in table.column_iter_mut().enumerate() {
-        column.set_padding((if place == 0 { 2 } else { 0 }, 2));
-        column.set_cell_alignment(if place == 0 { CellAlignment::Left } else { others });
+    for (index, column) in table.column_iter_mut().enumerate() {
+        column.set_padding((if index == 0 { 2 } else { 0 }, 2));
+        column.set_cell_alignment(if index == 0 { CellAlignment::Left } else { others });
+    }
+    // Names stay whole, whatever else is broken.
+    if let Some(names) = table.column_mut(0) {
+        names.set_constraint(ColumnConstraint::ContentWidth);
     }
     table.trim_fmt()
 }
 
-/// Text wrapped to the width of the tables, indented, with what follows its first line indented further.
+/// Text wrapped, indented, with what follows its first line indented further.
 pub fn paragraph(indent: usize, text: &str) -> String {
     let mut lines = vec![" ".repeat(indent)];
     let mut empty = true;

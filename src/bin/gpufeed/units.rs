@@ -1,5 +1,8 @@
 //! Sizes and quantities, read and written as people do.
 
+use gpufeed::SampleLayout;
+pub use gpufeed::measure::report::digits;
+
 /// Height and width of an image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct HxW {
@@ -74,14 +77,9 @@ pub fn seconds(seconds: f64) -> String {
     format!("{} {unit}", digits(seconds * factor))
 }
 
-/// A positive number with three digits, or with all of those before the point.
-pub fn digits(value: f64) -> String {
-    let decimals = match value {
-        v if v < 9.995 => 2,
-        v if v < 99.95 => 1,
-        _ => 0,
-    };
-    format!("{value:.decimals$}")
+/// What samples of this layout are called.
+pub fn noun(sample: SampleLayout) -> &'static str {
+    if sample.as_image().is_some() { "images" } else { "samples" }
 }
 
 /// A count with its noun: `1 batch`, `2 batches`.

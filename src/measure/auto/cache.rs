@@ -101,7 +101,7 @@ pub(super) fn find(file: &Path, key: &Key) -> Option<Choice> {
 
 /// Remembers a choice.
 pub(super) fn keep(file: &Path, key: Key, (strategy, workers): (Strategy, usize), why: &str) {
-    // What cannot be read was told when it was looked into, and is replaced.
+    // What cannot be read was reported when it was looked into, and is replaced.
     let mut choices = read(file).unwrap_or_default();
     choices.retain(|choice| choice.key != key);
     choices.push(Choice { key, strategy, workers, why: why.to_owned() });
@@ -113,7 +113,7 @@ pub(super) fn keep(file: &Path, key: Key, (strategy, workers): (Strategy, usize)
 }
 
 impl Choice {
-    /// Whether a loader may be told so: the file may have been written by anybody.
+    /// Whether a loader can be made so: the file may have been written by anybody.
     fn is_valid(&self) -> bool {
         let options = LoaderOptions { workers: self.workers, ..LoaderOptions::default() };
         options.validate().is_ok()
@@ -210,7 +210,7 @@ mod tests {
             assert_eq!(find(&file, &key(|_, _| ())), None);
         }
         fs::write(&file, serde_json::to_string(&foreign).expect("JSON")).expect("written");
-        assert_eq!(find(&file, &key(|_, _| ())), None, "no loader can be told so");
+        assert_eq!(find(&file, &key(|_, _| ())), None, "no loader can be made so");
         fs::write(&file, [0xff, 0xfe]).expect("written");
         keep(&file, key(|_, _| ()), (Strategy::Memcpy, 2), "");
         assert_eq!(find(&file, &key(|_, _| ())).map(|choice| choice.workers), Some(2));

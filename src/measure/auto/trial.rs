@@ -3,13 +3,13 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::held::Candidate;
+use super::candidate::Candidate;
 use crate::backend::Backend;
 use crate::error::{DeviceError, LoadError, OpenError};
 use crate::loader::{Loader, LoaderOptions};
-use crate::measure::check::Checker;
 use crate::measure::cycled::Cycled;
-use crate::measure::verify::VerifyError;
+use crate::measure::outcome::VerifyError;
+use crate::measure::verify::Checker;
 use crate::source::Source;
 
 /// A slice has at least this many batches, if there is time.
@@ -22,7 +22,7 @@ const MAX_ERRORS: u32 = 3;
 const CHECKED: usize = 4;
 
 /// What every trial is made with.
-pub(super) struct Ground<B: Backend> {
+pub(super) struct TrialContext<B: Backend> {
     backend: B,
     source: Arc<Cycled>,
     options: LoaderOptions,
@@ -40,7 +40,7 @@ pub(super) struct Slice {
 
 /// When batches came.
 #[derive(Clone, Copy, Debug)]
-struct Passage {
+struct Deliveries {
     first: Instant,
     last: Instant,
     /// The device has done them all.
@@ -49,7 +49,7 @@ struct Passage {
     bytes: u64,
 }
 
-impl Passage {
+impl Deliveries {
     fn add(&mut self, bytes: u64) {
         self.last = Instant::now();
         if self.batches == 0 {
@@ -61,8 +61,8 @@ impl Passage {
     /// Seconds a batch in steady state, without the time in which the loader fills up or runs empty.
     ///
     /// A batch is delivered when its work is queued. Where the source is the slower part, batches come in its rhythm from the first on, and
-    /// the time between deliveries tells it; where the device is, it works without a pause from the first delivery until it is idle,
-    /// and that time tells it. Either is at most the true one where the other part is the slower, so that the longer one is true.
+    /// the time between deliveries is a batch's; where the device is, it works without a pause from the first delivery until it is idle,
+    /// and that time is the batches'. Each is at most the true one where the other part is slower, so the longer one is true.
     fn batch_s(&self, whole: bool) -> Option<f64> {
         let rhythm = (self.last - self.first).as_secs_f64() / self.batches.saturating_sub(1).max(1) as f64;
         let device = (self.end - self.first).as_secs_f64() / self.batches.max(1) as f64;
@@ -70,7 +70,7 @@ impl Passage {
     }
 }
 
-impl<B: Backend> Ground<B> {
+impl<B: Backend> TrialContext<B> {
     pub(super) fn new(backend: B, source: Arc<dyn Source>, options: LoaderOptions) -> Self {
         Self { backend, source: Arc::new(Cycled::part(source, options.subset.clone())), options, epoch: 0 }
     }
@@ -92,15 +92,15 @@ impl<B: Backend> Ground<B> {
         limit: Instant,
     ) -> Result<Option<Slice>, LoadError> {
         let (length, least) = if slow { (Duration::ZERO, MIN_EVIDENCE) } else { (length, MIN_BATCHES) };
-        let (passage, in_time) = self.pass(loader, length, least, limit)?;
+        let (deliveries, in_time) = self.pass(loader, length, least, limit)?;
         // Out of time only the rhythm of the deliveries is known, which is the device's once all slots have been used.
         let few = if in_time { MIN_EVIDENCE } else { self.options.slots as u64 + MIN_EVIDENCE };
-        let Some(batch_s) = passage.batch_s(in_time).filter(|_| passage.batches >= few) else { return Ok(None) };
-        let gb_s = passage.bytes as f64 / passage.batches as f64 / 1e9 / batch_s;
-        Ok(Some(Slice { gb_s, batches: passage.batches, batch: Duration::from_secs_f64(batch_s) }))
+        let Some(batch_s) = deliveries.batch_s(in_time).filter(|_| deliveries.batches >= few) else { return Ok(None) };
+        let gb_s = deliveries.bytes as f64 / deliveries.batches as f64 / 1e9 / batch_s;
+        Ok(Some(Slice { gb_s, batches: deliveries.batches, batch: Duration::from_secs_f64(batch_s) }))
     }
 
-    /// Runs the first batches, for which kernels are compiled and memory is touched for the first time, and tells about how long one
+    /// Runs the first batches, for which kernels are compiled and memory is touched for the first time, and returns about how long one
     /// took.
     pub(super) fn warm_up(
         &mut self,
@@ -108,8 +108,8 @@ impl<B: Backend> Ground<B> {
         length: Duration,
         limit: Instant,
     ) -> Result<Duration, LoadError> {
-        let (passage, in_time) = self.pass(loader, length, 1, limit)?;
-        Ok(passage.batch_s(in_time).map_or(Duration::ZERO, Duration::from_secs_f64))
+        let (deliveries, in_time) = self.pass(loader, length, 1, limit)?;
+        Ok(deliveries.batch_s(in_time).map_or(Duration::ZERO, Duration::from_secs_f64))
     }
 
     /// Takes batches as they come, from an idle device to an idle device, and whether all that was begun has ended in time.
@@ -119,11 +119,11 @@ impl<B: Backend> Ground<B> {
         length: Duration,
         least: u64,
         limit: Instant,
-    ) -> Result<(Passage, bool), LoadError> {
+    ) -> Result<(Deliveries, bool), LoadError> {
         self.epoch += 1;
         let mut epoch = loader.epoch(self.epoch);
         let start = Instant::now();
-        let mut passage = Passage { first: start, last: start, end: start, batches: 0, bytes: 0 };
+        let mut deliveries = Deliveries { first: start, last: start, end: start, batches: 0, bytes: 0 };
         let (mut errors, mut ending) = (0, false);
         let in_time = loop {
             match epoch.next_timeout(limit.saturating_duration_since(Instant::now())) {
@@ -131,13 +131,13 @@ impl<B: Backend> Ground<B> {
                 Some(Err(LoadError::TimedOut(_))) => break false,
                 Some(Ok(batch)) => {
                     errors = 0;
-                    passage.add(batch.len() as u64 * self.source.layout().byte_len() as u64);
+                    deliveries.add(batch.len() as u64 * self.source.layout().byte_len() as u64);
                 }
-                // The user's own loader tells it again.
+                // The user's own loader will report it again.
                 Some(Err(error)) if is_final(&error) || errors + 1 == MAX_ERRORS => return Err(error),
                 Some(Err(_)) => errors += 1,
             }
-            if !ending && passage.batches >= least && start.elapsed() >= length {
+            if !ending && deliveries.batches >= least && start.elapsed() >= length {
                 epoch.wind_down();
                 ending = true;
             }
@@ -145,11 +145,11 @@ impl<B: Backend> Ground<B> {
         drop(epoch);
         // What is on its way is not the next candidate's.
         loader.wait_idle()?;
-        passage.end = Instant::now();
+        deliveries.end = Instant::now();
         // The next slice reads other samples, so that a file is not measured from the cache that this one has filled.
-        let begun = passage.batches + self.options.slots as u64;
+        let begun = deliveries.batches + self.options.slots as u64;
         self.source.advance(begun * self.options.batch_size as u64);
-        Ok((passage, in_time))
+        Ok((deliveries, in_time))
     }
 
     /// Reads a batch back and compares its first samples with the source. False if none came before `limit`.
@@ -185,12 +185,12 @@ mod tests {
         let start = Instant::now();
         let at = |ms: u64| start + Duration::from_millis(ms);
         let (first, last) = (at(delivered[0]), at(delivered[delivered.len() - 1]));
-        let passage = Passage { first, last, end: at(end), batches: delivered.len() as u64, bytes: 1 };
-        (passage.batch_s(true).expect("time passed") * 1e3).round()
+        let deliveries = Deliveries { first, last, end: at(end), batches: delivered.len() as u64, bytes: 1 };
+        (deliveries.batch_s(true).expect("time passed") * 1e3).round()
     }
 
     #[test]
-    fn the_slower_part_tells_the_time_of_a_batch_whichever_it_is() {
+    fn the_slower_part_sets_the_time_of_a_batch_whichever_it_is() {
         // The source takes 10 ms a batch, the device 2.
         assert_eq!(batch_ms(&[10, 20, 30, 40, 50], 52), 10.0);
         // The source takes 2 ms and the device 10: with three slots the fourth waits for the first.

@@ -2,17 +2,18 @@
 //! then both once more for the strategies that are left.
 //!
 //! Candidates are measured in turn, slice by slice, so that a machine's drift meets them all; one that is clearly slower gets no
-//! further slice. What was measured stands on a board that others can read at any time: a trial may be stuck in a source.
+//! further slice. What was measured stands on a scoreboard that others can read at any time: a trial may be stuck in a source.
 
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-use super::board::{Board, Standing};
-use super::held::Held;
+use super::candidate::{CandidateStatus, Candidates};
+use super::open_loaders::OpenLoaders;
+use super::scoreboard::Scoreboard;
 use super::trial::Slice;
-use crate::backend::{Backend, Strategy};
+use crate::backend::Backend;
 use crate::error::OpenError;
-use crate::measure::verify::VerifyError;
+use crate::measure::outcome::VerifyError;
 
 /// More rounds of one race say little more.
 const MAX_ROUNDS: u32 = 8;
@@ -26,20 +27,10 @@ const SHARES: [f64; 3] = [0.5, 0.8, 0.93];
 const FIRST_SHARE: f64 = 0.85;
 const OTHERS_SHARE: f64 = 0.33;
 
-/// What there is to choose from.
-#[derive(Clone, Debug)]
-pub(super) struct Candidates {
-    /// The default first, those that read the source's memory last: preparing large memory takes long.
-    pub(super) strategies: Vec<Strategy>,
-    /// Whether the number of workers is open.
-    pub(super) workers: bool,
-    pub(super) cores: usize,
-}
-
 /// What is known so far.
 #[derive(Clone, Debug)]
-pub(super) struct Progress {
-    pub(super) board: Board,
+pub(super) struct TuningState {
+    pub(super) board: Scoreboard,
     /// Whether a batch of the chosen candidate was compared with the source.
     pub(super) checked: bool,
     /// Whether any candidate could be opened.
@@ -49,26 +40,26 @@ pub(super) struct Progress {
 }
 
 pub(super) struct Tuner<B: Backend> {
-    held: Held<B>,
+    loaders: OpenLoaders<B>,
     candidates: Candidates,
-    progress: Arc<Mutex<Progress>>,
+    state: Arc<Mutex<TuningState>>,
     start: Instant,
     deadline: Instant,
     round: u32,
 }
 
-pub(super) fn lock(progress: &Mutex<Progress>) -> MutexGuard<'_, Progress> {
-    progress.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+pub(super) fn lock(state: &Mutex<TuningState>) -> MutexGuard<'_, TuningState> {
+    state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
 impl<B: Backend> Tuner<B> {
     pub(super) fn new(
-        held: Held<B>,
+        loaders: OpenLoaders<B>,
         candidates: Candidates,
-        progress: Arc<Mutex<Progress>>,
+        state: Arc<Mutex<TuningState>>,
         (start, deadline): (Instant, Instant),
     ) -> Self {
-        Self { held, candidates, progress, start, deadline, round: 0 }
+        Self { loaders, candidates, state, start, deadline, round: 0 }
     }
 
     /// Measures until there is nothing more to learn or no time.
@@ -87,7 +78,7 @@ impl<B: Backend> Tuner<B> {
 
     /// Whether even the one to fall back on is too slow for the time there is.
     fn hopeless(&self) -> bool {
-        self.board(|board| board.entries.first().is_some_and(|entry| entry.standing == Standing::TooSlow))
+        self.board(|board| board.entries.first().is_some_and(|entry| entry.status == CandidateStatus::TooSlow))
     }
 
     pub(super) fn cores(&self) -> usize {
@@ -95,20 +86,20 @@ impl<B: Backend> Tuner<B> {
     }
 
     pub(super) fn is_slow(&self) -> bool {
-        self.held.is_slow()
+        self.loaders.is_slow()
     }
 
-    pub(super) fn board<R>(&self, of: impl FnOnce(&mut Board) -> R) -> R {
-        of(&mut lock(&self.progress).board)
+    pub(super) fn board<R>(&self, of: impl FnOnce(&mut Scoreboard) -> R) -> R {
+        of(&mut lock(&self.state).board)
     }
 
     fn race_strategies(&mut self, until: Instant) {
         let workers = self.board(|board| board.workers);
-        let places: Vec<usize> = {
+        let indices: Vec<usize> = {
             let strategies = &self.candidates.strategies;
-            self.board(|board| strategies.iter().map(|&strategy| board.place(strategy, workers)).collect())
+            self.board(|board| strategies.iter().map(|&strategy| board.index_of(strategy, workers)).collect())
         };
-        self.race(&places, until);
+        self.race(&indices, until);
     }
 
     /// The strategies that are left, each with its best number of workers; those that are only second have been measured with
@@ -120,7 +111,7 @@ impl<B: Backend> Tuner<B> {
             let ((ours, workers), (theirs, _)) = (board.entries[chosen].candidate(), board.entries[rival].candidate());
             // One without workers meets the other's best.
             let direct = ours.is_direct() || theirs.is_direct();
-            vec![chosen, if direct { rival } else { board.place(theirs, workers) }]
+            vec![chosen, if direct { rival } else { board.index_of(theirs, workers) }]
         });
         if finalists.len() > 1 {
             self.race(&finalists, until);
@@ -128,12 +119,12 @@ impl<B: Backend> Tuner<B> {
     }
 
     /// Measures candidates in turn until one is left or the time is over.
-    pub(super) fn race(&mut self, places: &[usize], until: Instant) {
+    pub(super) fn race(&mut self, indices: &[usize], until: Instant) {
         for done in 0..MAX_ROUNDS {
             let left: Vec<usize> =
-                self.board(|board| places.iter().copied().filter(|&place| board.entries[place].is_in()).collect());
+                self.board(|board| indices.iter().copied().filter(|&index| board.entries[index].is_in()).collect());
             let now = Instant::now();
-            let unknown = left.iter().any(|&place| self.board(|board| board.entries[place].slices.is_empty()));
+            let unknown = left.iter().any(|&index| self.board(|board| board.entries[index].slices.is_empty()));
             if self.hopeless() || now >= until || left.is_empty() || (left.len() == 1 && !unknown) {
                 break;
             }
@@ -141,30 +132,30 @@ impl<B: Backend> Tuner<B> {
             self.one_round(&left, (until - now) / slices);
             self.board(|board| board.drop_the_slow(&left));
         }
-        let board = lock(&self.progress).board.clone();
-        self.held.keep(|(strategy, workers)| {
-            board.find(strategy, workers).is_some_and(|place| board.entries[place].is_in())
+        let board = lock(&self.state).board.clone();
+        self.loaders.keep(|(strategy, workers)| {
+            board.find(strategy, workers).is_some_and(|index| board.entries[index].is_in())
         });
     }
 
     /// A slice of each, of about this length.
-    pub(super) fn one_round(&mut self, places: &[usize], length: Duration) {
+    pub(super) fn one_round(&mut self, indices: &[usize], length: Duration) {
         self.round += 1;
         // There and back again, so that a drift is no advantage of the last.
-        let mut places = places.to_vec();
+        let mut indices = indices.to_vec();
         if self.round.is_multiple_of(2) {
-            places.reverse();
+            indices.reverse();
         }
-        for place in places {
+        for index in indices {
             let now = Instant::now();
             if now >= self.deadline || self.hopeless() {
                 return;
             }
             // A slow source must leave time for the others; the first is the one to fall back on.
-            let share = if self.held.is_cold() { FIRST_SHARE } else { OTHERS_SHARE };
+            let share = if self.loaders.is_cold() { FIRST_SHARE } else { OTHERS_SHARE };
             let limit = now + (self.deadline - now).mul_f64(share);
-            let candidate = self.board(|board| board.entries[place].candidate());
-            let measured = self.held.slice(candidate, length.clamp(SLICE.0, SLICE.1), limit);
+            let candidate = self.board(|board| board.entries[index].candidate());
+            let measured = self.loaders.slice(candidate, length.clamp(SLICE.0, SLICE.1), limit);
             log::debug!(
                 "round {}: {} with {} workers after {:?}: {measured:?}",
                 self.round,
@@ -172,43 +163,43 @@ impl<B: Backend> Tuner<B> {
                 candidate.1,
                 now.elapsed()
             );
-            self.note(place, measured);
+            self.note(index, measured);
         }
     }
 
-    fn note(&mut self, place: usize, measured: Result<Option<Slice>, VerifyError>) {
-        let mut progress = lock(&self.progress);
+    fn note(&mut self, index: usize, measured: Result<Option<Slice>, VerifyError>) {
+        let mut state = lock(&self.state);
         match &measured {
-            Err(VerifyError::Open(error)) => drop(progress.error.get_or_insert_with(|| error.clone())),
-            _ => progress.opened = true,
+            Err(VerifyError::Open(error)) => drop(state.error.get_or_insert_with(|| error.clone())),
+            _ => state.opened = true,
         }
-        let entry = &mut progress.board.entries[place];
+        let entry = &mut state.board.entries[index];
         match measured {
             Ok(Some(Slice { gb_s, batches, .. })) => {
                 entry.slices.push((self.round, gb_s));
                 entry.batches += batches;
             }
-            Ok(None) if entry.slices.is_empty() => entry.standing = Standing::TooSlow,
+            Ok(None) if entry.slices.is_empty() => entry.status = CandidateStatus::TooSlow,
             Ok(None) => {}
-            Err(error) => entry.standing = Standing::Failed(error.to_string()),
+            Err(error) => entry.status = CandidateStatus::Failed(error.to_string()),
         }
     }
 
     /// A number is worth nothing if the bytes are wrong: compares a batch of the chosen candidate, of the next if that is wrong.
     fn check(&mut self) {
-        while let Some(place) = self.board(|board| board.choice()) {
+        while let Some(index) = self.board(|board| board.choice()) {
             if Instant::now() >= self.deadline {
                 return;
             }
-            let candidate = self.board(|board| board.entries[place].candidate());
-            match self.held.check(candidate, self.deadline) {
+            let candidate = self.board(|board| board.entries[index].candidate());
+            match self.loaders.check(candidate, self.deadline) {
                 Ok(checked) => {
-                    lock(&self.progress).checked = checked;
+                    lock(&self.state).checked = checked;
                     return;
                 }
                 Err(error) => {
                     log::error!("{} with {} workers is out: {error}", candidate.0, candidate.1);
-                    self.board(|board| board.entries[place].standing = Standing::Failed(error.to_string()));
+                    self.board(|board| board.entries[index].status = CandidateStatus::Failed(error.to_string()));
                 }
             }
         }

@@ -7,9 +7,9 @@ use crate::backend::{Backend, Strategy};
 
 /// Another number of workers is worth looking at if the last one was faster by this.
 const GAIN: f64 = 1.04;
-/// More workers than cores are tried only where so much was won by the last doubling: their source waits.
+/// More workers than cores are tried only where the last doubling won this much: their source waits.
 const SCALES: f64 = 1.4;
-/// So many workers a core are enough for a source that waits.
+/// This many workers a core are enough for a source that waits.
 const WORKERS_A_CORE: usize = 8;
 
 impl<B: Backend> Tuner<B> {
@@ -18,7 +18,7 @@ impl<B: Backend> Tuner<B> {
         let staged = self.board(|board| {
             let chosen = board.choice()?;
             let rival = board.rival(chosen);
-            let staged = [Some(chosen), rival].into_iter().flatten().map(|place| board.entries[place].strategy);
+            let staged = [Some(chosen), rival].into_iter().flatten().map(|index| board.entries[index].strategy);
             staged.into_iter().find(|strategy| !strategy.is_direct()).map(|strategy| (strategy, board.workers))
         });
         let Some((strategy, default)) = staged else { return };
@@ -44,7 +44,7 @@ impl<B: Backend> Tuner<B> {
     fn descend(&mut self, strategy: Strategy, default: usize, half: usize, until: Instant) {
         let mut at = half;
         let good = |tuner: &Self, at: usize| {
-            tuner.board(|board| board.fewest_workers(strategy).is_some_and(|place| board.entries[place].workers <= at))
+            tuner.board(|board| board.fewest_workers(strategy).is_some_and(|index| board.entries[index].workers <= at))
         };
         while at > 1 && good(self, at) {
             at /= 2;
@@ -54,21 +54,21 @@ impl<B: Backend> Tuner<B> {
         }
     }
 
-    /// Measures one number of workers beside another, once, and tells how much faster it is.
+    /// Measures one number of workers beside another, once, and returns how much faster it is.
     fn gain(&mut self, strategy: Strategy, from: usize, to: usize, until: Instant) -> Option<f64> {
         let now = Instant::now();
         if now >= until {
             return None;
         }
-        let pair = self.board(|board| [board.place(strategy, from), board.place(strategy, to)]);
-        let known = self.board(|board| pair.map(|place| board.entries[place].rate().is_some()));
+        let pair = self.board(|board| [board.index_of(strategy, from), board.index_of(strategy, to)]);
+        let known = self.board(|board| pair.map(|index| board.entries[index].rate().is_some()));
         // Where batches are slow there is no time to take what is known once more.
         let again = !self.is_slow();
-        let places: Vec<usize> =
-            pair.into_iter().zip(known).filter(|(_, known)| again || !known).map(|(place, _)| place).collect();
-        self.one_round(&places, (until - now) / 10);
+        let indices: Vec<usize> =
+            pair.into_iter().zip(known).filter(|(_, known)| again || !known).map(|(index, _)| index).collect();
+        self.one_round(&indices, (until - now) / 10);
         self.board(|board| {
-            let [from, to] = pair.map(|place| &board.entries[place]);
+            let [from, to] = pair.map(|index| &board.entries[index]);
             let together = to.ratio(from).map(|ratio| ratio.ratio);
             together.or_else(|| Some(to.rate()? / from.rate()?))
         })

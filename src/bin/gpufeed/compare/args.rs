@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::Result;
 use clap::Args;
 use gpufeed::backend::select;
-use gpufeed::measure::report::Settings;
+use gpufeed::measure::report::{Column, Settings, Table};
 use gpufeed::{AdapterInfo, LoaderOptions, Strategy};
 
 use crate::args::{DataArgs, FeedArgs, strategy};
@@ -15,17 +15,27 @@ use crate::args::{DataArgs, FeedArgs, strategy};
 const HELP: &str = "\
 Every configuration is verified first, with the very settings it is then timed with: a checksum of each sample that the \
 device computes, and whole tensors against a reference. Wrong data is an error, never a number. Configurations are timed \
-in turn, round by round; the table shows medians ± spread. Staging is the CPU's step alone: taking memory, filling it \
-and submitting it. The ceilings are a parallel memcpy on the host and the device's own copy, measured in the same run. \
-Each device runs in a process of its own, so that a driver's crash is a row and not the end.
+in turn, round by round. A rate that no memory or link can reach is not shown, and the reason is. Each device runs in a \
+process of its own, so that a driver's crash is a row and not the end.";
 
+const EXIT_CODES: &str = "\
 Exit codes: 0 done, 1 failed (wrong data, or nothing could be measured), 2 wrong usage, 3 no such device, 130 interrupted.";
+
+/// How it is measured, what each column says, and the exit codes.
+fn help() -> String {
+    let explained = |column: &Column| format!("  {}: {}", column.heading(), column.explanation);
+    let loader = Column::of(Table::Loader).map(explained);
+    let clock = Column::of(Table::Clock).map(explained);
+    let columns = ["Columns, medians of the rounds:".to_owned()].into_iter().chain(loader);
+    let columns = columns.chain(["By the device's own clock:".to_owned()]).chain(clock).collect::<Vec<_>>().join("\n");
+    format!("{HELP}\n\n{columns}\n\n{EXIT_CODES}")
+}
 
 /// Takes about a minute with what there is on a desktop.
 const DEFAULT_SECONDS: f64 = 35.0;
 
 #[derive(Debug, Args)]
-#[command(after_long_help = HELP)]
+#[command(after_long_help = help())]
 pub struct CompareArgs {
     /// A folder of JPEG, PNG and WebP images, or a .npy file [default: random images in memory]
     pub data: Option<PathBuf>,
@@ -74,7 +84,7 @@ pub struct SizeArgs {
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Output, written after each device")]
 pub struct OutputArgs {
-    /// Write everything that was measured as JSON (gpufeed-compare/1)
+    /// Write everything that was measured as JSON (gpufeed-compare/2)
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
     /// Write the tables as Markdown
@@ -174,14 +184,16 @@ mod tests {
     use gpufeed::backend::host::host_info;
 
     use super::*;
-    use crate::args::{Cli, Command};
+
+    /// The arguments alone.
+    #[derive(Debug, Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: CompareArgs,
+    }
 
     fn parse(line: &str) -> CompareArgs {
-        let cli = Cli::try_parse_from(["gpufeed", "compare"].into_iter().chain(line.split_whitespace()));
-        match cli.expect("valid").command {
-            Command::Compare(args) => *args,
-            other => panic!("{other:?}"),
-        }
+        Line::try_parse_from(["compare"].into_iter().chain(line.split_whitespace())).expect("valid").args
     }
 
     fn device() -> AdapterInfo {
@@ -223,8 +235,8 @@ mod tests {
     #[test]
     fn times_that_make_no_sense_are_refused() {
         for bad in ["0", "-1", "nan", "inf", "x"] {
-            let line = ["gpufeed", "compare", "--time", bad];
-            assert!(Cli::try_parse_from(line).is_err(), "{bad}");
+            let line = ["compare", "--time", bad];
+            assert!(Line::try_parse_from(line).is_err(), "{bad}");
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Each device in a process of its own, so that a driver's crash or hang is a row and not the end.
 //!
-//! The process gets its job as the first line on standard input; when that is closed, it ends early. It says on standard output
+//! The process gets its job as the first line on standard input; when that is closed, it ends early. It reports on standard output
 //! what happens, one line of JSON each. Standard error is the parent's.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -21,13 +21,13 @@ use crate::{interrupt, output};
 
 /// How often the parent looks for an end, a deadline or Ctrl-C.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
-/// How long a process may take to end once it is told to.
+/// How long a process may take to end once it is asked to.
 const GRACE: Duration = Duration::from_secs(10);
 
 /// How a process ended.
 #[derive(Debug, PartialEq)]
 pub enum Ending {
-    /// By itself, successfully or after an error that it told.
+    /// By itself, successfully or after an error that it reported.
     Exited,
     /// Otherwise.
     Crashed(String),
@@ -53,29 +53,29 @@ pub fn compare_device() -> Result<ExitCode> {
         Ok(report) => Line::Done { report },
         Err(error) => Line::Failed { message: format!("{error:#}") },
     };
-    say(&line)?;
+    send(&line)?;
     Ok(ExitCode::SUCCESS)
 }
 
 fn work(job: &Job, ended: Arc<AtomicBool>) -> Result<DeviceReport> {
     let source = job.feed.samples.open()?;
     let device = AnyBackend::open(&job.device)?;
-    Ok(device.compare(source, &job.plan(), &mut Speaker { ended }))
+    Ok(device.compare(source, &job.plan(), &mut Reporter { ended }))
 }
 
-fn say(line: &Line) -> Result<()> {
+fn send(line: &Line) -> Result<()> {
     output::print(serde_json::to_string(line)?)
 }
 
-/// Tells the parent.
-struct Speaker {
+/// Reports to the parent.
+struct Reporter {
     ended: Arc<AtomicBool>,
 }
 
-impl Observer for Speaker {
+impl Observer for Reporter {
     fn event(&mut self, event: &Event, so_far: &DeviceReport) {
-        // Without anyone to tell it to, there is nothing to go on for.
-        if say(&Line::Event { event: event.clone(), so_far: so_far.clone() }).is_err() {
+        // Without a reader there is nothing to go on for.
+        if send(&Line::Event { event: event.clone(), so_far: so_far.clone() }).is_err() {
             self.ended.store(true, Ordering::Relaxed);
         }
     }
@@ -85,7 +85,7 @@ impl Observer for Speaker {
     }
 }
 
-/// Runs a process on a job and passes on what it says.
+/// Runs a process on a job and passes on what it reports.
 ///
 /// # Errors
 /// The process cannot be started.
@@ -125,7 +125,7 @@ pub fn supervise(
     })
 }
 
-/// What is no line of ours, a driver has said.
+/// A line that is not ours comes from a driver.
 fn pass_on(line: &str, each: &mut dyn FnMut(Line) -> Result<()>) -> Result<()> {
     match serde_json::from_str(line) {
         Ok(line) => each(line)?,
@@ -191,7 +191,7 @@ mod tests {
     const LINE: &str = r#"{"failed":{"message":"so it goes"}}"#;
 
     #[test]
-    fn a_crash_is_told_with_its_signal_and_what_was_said_before_is_kept() {
+    fn a_crash_is_reported_with_its_signal_and_what_was_said_before_is_kept() {
         let (ending, lines) = shell(&format!("read job; echo '{LINE}'; kill -SEGV $$"), LONG, false);
         assert_eq!(lines, [Line::Failed { message: "so it goes".to_owned() }]);
         let Ending::Crashed(message) = ending else { panic!("{ending:?}") };

@@ -4,8 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-use gpufeed::measure::Report;
-use gpufeed::measure::export::{Csv, Exporter, Markdown};
+use gpufeed::measure::report::{Csv, Exporter, Markdown, Report};
 
 use super::args::OutputArgs;
 

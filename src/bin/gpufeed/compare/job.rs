@@ -1,4 +1,4 @@
-//! What a comparison's processes tell each other: a job in one line of JSON, then lines of what happens.
+//! What a comparison's processes send each other: a job in one line of JSON, then lines of what happens.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use gpufeed::measure::report::{Data, DeviceReport, Settings};
-use gpufeed::measure::{Event, Plan, available_memory, machine};
+use gpufeed::measure::{Event, Plan, available_memory, largest_cache};
 use gpufeed::source::random_images;
 use gpufeed::{FloatType, LoaderOptions, Normalize, Preprocess, SampleLayout, Source, TensorLayout};
 use serde::{Deserialize, Serialize};
@@ -43,7 +43,7 @@ pub enum Samples {
     Path { path: PathBuf, images: DataArgs },
 }
 
-/// What the process on a device says, one line each.
+/// What the process on a device reports, one line each.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Line {
@@ -67,7 +67,7 @@ impl Feed {
     /// Opens what is to be fed once, so that a mistake shows before any device is touched.
     pub fn prepare(args: &CompareArgs) -> Result<(Self, Data)> {
         let samples = Samples::prepare(args)?;
-        let (layout, count) = samples.describe()?;
+        let (layout, count) = samples.shape()?;
         let normalize = match args.feed.preprocess(layout)? {
             Preprocess::Raw => None,
             Preprocess::Normalize(normalize) => Some(normalize),
@@ -81,7 +81,7 @@ impl Feed {
             images: layout.as_image().is_some(),
             sample_bytes: layout.byte_len() as u64,
             samples: count,
-            preprocess: feed.words(),
+            preprocess: feed.describe(),
             seed,
         };
         Ok((feed, data))
@@ -91,7 +91,7 @@ impl Feed {
         self.normalize.clone().map_or(Preprocess::Raw, Preprocess::Normalize)
     }
 
-    fn words(&self) -> String {
+    fn describe(&self) -> String {
         let Some(normalize) = &self.normalize else { return "delivered as they are".to_owned() };
         let dtype = match normalize.dtype {
             FloatType::F32 => "f32",
@@ -115,12 +115,12 @@ impl Samples {
         let size = args.images.size.unwrap_or(HxW { height: 224, width: 224 });
         let channels = args.images.channels.unwrap_or(3);
         let sample = SampleLayout::image(size.height, size.width, channels)?.byte_len();
-        let count = random_count(sample, args.sizes.largest_batch(), machine::largest_cache(), available_memory());
+        let count = random_count(sample, args.sizes.largest_batch(), largest_cache(), available_memory());
         Ok(Self::Random { size, channels, count })
     }
 
     /// Layout and count; random samples are not made for this.
-    fn describe(&self) -> Result<(SampleLayout, u64)> {
+    fn shape(&self) -> Result<(SampleLayout, u64)> {
         match self {
             Self::Random { size, channels, count } => {
                 Ok((SampleLayout::image(size.height, size.width, *channels)?, *count as u64))
@@ -184,6 +184,6 @@ mod tests {
         let line = serde_json::to_string(&job).expect("serialises");
         assert!(!line.contains('\n'));
         assert_eq!(serde_json::from_str::<Job>(&line).expect("deserialises"), job);
-        assert_eq!(job.feed.words(), "normalised to f32, NCHW");
+        assert_eq!(job.feed.describe(), "normalised to f32, NCHW");
     }
 }

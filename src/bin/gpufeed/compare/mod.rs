@@ -2,28 +2,27 @@
 
 mod args;
 mod child;
+mod events;
 mod files;
 mod job;
-mod progress;
 mod summary;
 mod table;
 #[cfg(test)]
 mod testing;
 
 use std::process::{Command, ExitCode};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 use gpufeed::AdapterInfo;
-use gpufeed::measure::machine::rfc_3339;
-use gpufeed::measure::report::{Data, DeviceReport, DeviceStatus, Host, Report, SCHEMA, Settings, Status};
+use gpufeed::measure::report::{DeviceReport, DeviceStatus, Report, Settings, Status};
 
 pub use args::CompareArgs;
 pub use child::compare_device;
 use child::{Ending, supervise};
+use events::EventPrinter;
 use files::Files;
 use job::{Feed, Job, Line};
-use progress::Progress;
 
 use crate::{fallback, interrupt, output};
 
@@ -34,7 +33,8 @@ pub fn compare(args: &CompareArgs) -> Result<ExitCode> {
     let found = gpufeed::devices();
     let chosen = args.choose(&found)?;
     let files = Files::new(&args.output);
-    let mut report = new_report(data);
+    let command = std::env::args_os().map(|arg| arg.to_string_lossy().into_owned()).collect();
+    let mut report = Report::new(data, command);
     // A file that cannot be written shows now, and not after a minute.
     files.write(&report)?;
     if args.devices.is_empty()
@@ -51,7 +51,7 @@ pub fn compare(args: &CompareArgs) -> Result<ExitCode> {
         let deadline = args.sizes.deadline(Duration::from_secs_f64(job.budget_s));
         output::print(format_args!("\n{}", table::title(adapter)))?;
         let device = measure(adapter, &job, deadline, report.debug_build)?;
-        output::print(table::device(&device, report.debug_build, report.data.images))?;
+        output::print(table::device(&device, report.debug_build))?;
         report.devices.push(device);
         report.interrupted = interrupt::requested();
         files.write(&report)?;
@@ -60,20 +60,6 @@ pub fn compare(args: &CompareArgs) -> Result<ExitCode> {
     files.write(&report)?;
     output::print(format_args!("\n{}", summary::text(&report)))?;
     Ok(exit_code(&report))
-}
-
-fn new_report(data: Data) -> Report {
-    Report {
-        schema: SCHEMA.to_owned(),
-        gpufeed: env!("CARGO_PKG_VERSION").to_owned(),
-        date: rfc_3339(SystemTime::now()),
-        host: Host::here(),
-        debug_build: cfg!(debug_assertions),
-        command: std::env::args_os().map(|arg| arg.to_string_lossy().into_owned()).collect(),
-        data,
-        interrupted: false,
-        devices: Vec::new(),
-    }
 }
 
 /// What each device does, and its share of the time: by what it can run, as every configuration takes the same.
@@ -99,14 +85,14 @@ fn jobs(args: &CompareArgs, feed: &Feed, chosen: &[&AdapterInfo]) -> Vec<Job> {
 fn measure(adapter: &AdapterInfo, job: &Job, deadline: Duration, debug_build: bool) -> Result<DeviceReport> {
     let mut command = Command::new(std::env::current_exe().context("gpufeed's own file is not known")?);
     command.arg("compare-device");
-    let text = serde_json::to_string(job).context("the job cannot be told to the process on the device")?;
-    let progress = Progress::new(adapter, job.settings.len(), debug_build);
+    let text = serde_json::to_string(job).context("the job cannot be sent to the process on the device")?;
+    let printer = EventPrinter::new(adapter, job.settings.len(), debug_build);
     let mut latest = DeviceReport::new(adapter, &job.settings);
     let (mut done, mut failure) = (false, None);
     let ending = supervise(command, &text, deadline, &interrupt::requested, &mut |line| {
         match line {
             Line::Event { event, so_far } => {
-                progress.event(&event);
+                printer.event(&event);
                 latest = so_far;
             }
             Line::Done { report } => (latest, done) = (report, true),
@@ -114,7 +100,7 @@ fn measure(adapter: &AdapterInfo, job: &Job, deadline: Duration, debug_build: bo
         }
         Ok(())
     })?;
-    drop(progress);
+    drop(printer);
     if !done {
         latest.status = broken_off(ending, failure);
         latest.summarise();

@@ -1,11 +1,11 @@
-//! What it comes to, in words: who won on each device, by how much, and why.
+//! What it comes to: who won on each device, by how much, and why.
 
 use gpufeed::AdapterInfo;
 use gpufeed::Strategy;
-use gpufeed::measure::report::{Ceiling, Configuration, DeviceReport, DeviceStatus, Report, Settings, Status, Verdict};
-use gpufeed::measure::{Ratio, ratio_in_words};
+use gpufeed::measure::report::{Configuration, DeviceReport, DeviceStatus, Report, Settings, Status, Winner, percent};
+use gpufeed::measure::{Ratio, describe_ratio};
 
-use super::table::{flags, percent};
+use super::table::flags;
 use crate::{output::paragraph, units};
 
 /// The summary of all devices.
@@ -32,7 +32,7 @@ fn of_device(device: &DeviceReport, report: &Report) -> Vec<String> {
         return lines;
     };
     let best = row(device, &winner.settings);
-    lines.push(paragraph(2, &format!("{name}: {}.", verdict(device, winner))));
+    lines.push(paragraph(2, &format!("{name}: {}.", lead(device, winner))));
     lines.extend(best.map(|best| paragraph(4, &why(best, report))));
     for other in others(device, winner) {
         lines.push(paragraph(4, &against(other, best)));
@@ -78,12 +78,12 @@ fn called(device: &DeviceReport, settings: &Settings) -> String {
     }
 }
 
-fn verdict(device: &DeviceReport, winner: &Verdict) -> String {
+fn lead(device: &DeviceReport, winner: &Winner) -> String {
     let ours = called(device, &winner.settings);
     match (&winner.runner_up, winner.ratio, winner.spread) {
         (Some(second), Some(ratio), Some(spread)) => {
             let theirs = called(device, second);
-            ratio_in_words(&ours, &theirs, &Ratio { ratio, spread, rounds: winner.rounds })
+            describe_ratio(&ours, &theirs, &Ratio { ratio, spread, rounds: winner.rounds })
         }
         (Some(second), ..) => format!("{ours} and {}: nothing to compare", called(device, second)),
         (None, ..) => format!("{ours} is the only strategy that was measured"),
@@ -92,39 +92,23 @@ fn verdict(device: &DeviceReport, winner: &Verdict) -> String {
 
 /// Throughput, its share of the ceiling, and what held it back.
 fn why(best: &Configuration, report: &Report) -> String {
-    let rate = best.median.map(|median| {
-        let noun = if report.data.images { "images" } else { "samples" };
-        format!("{} {noun}/s, {} GB/s", units::digits(median.images_s.median), units::digits(median.gb_s))
-    });
-    let share = best.share_of_ceiling.map(|share| {
-        let of = match share.of {
-            Ceiling::HostMemcpy => "the host's memcpy, the lower ceiling",
-            Ceiling::DeviceCopy => "the device's own copy, the lower ceiling",
-        };
-        format!("{} of {of}", percent(share.percent))
-    });
-    let parts: Vec<String> = [rate, share, held_back(best)].into_iter().flatten().collect();
+    let figure = |key| best.figures.get(key);
+    let noun = if report.data.images { "images" } else { "samples" };
+    let rate = figure("samples_s").zip(figure("gb_s"));
+    let rate = rate.map(|(samples, gb)| format!("{} {noun}/s, {} GB/s", units::digits(samples), units::digits(gb)));
+    let share = figure("percent_of_copy").map(|share| format!("{} of the device's own copy", percent(share)));
+    let times = figure("times_memcpy").map(|times| format!("{times:.2} times the host's memcpy"));
+    let parts: Vec<String> = [rate, share, times, held_back(best)].into_iter().flatten().collect();
     format!("{}: {}.", best.settings.strategy, parts.join("; "))
 }
 
-/// What was busiest, beside how busy the rest was.
+/// What held it back, as a loader's own verdict says it.
 fn held_back(row: &Configuration) -> Option<String> {
-    let (held_back, shares) = (row.held_back?, row.shares?);
-    let whole = |share: f64| format!("{:.0}%", 100.0 * share);
-    Some(format!(
-        "held back by {}, busy {} of the time (workers {}, begin {}, submit {}, device {}, waiting for a slot {})",
-        held_back.by.describe(),
-        whole(held_back.share),
-        whole(shares.fill),
-        whole(shares.begin),
-        whole(shares.submit),
-        whole(shares.device),
-        whole(shares.slot_wait)
-    ))
+    row.held_back.map(|found| found.describe())
 }
 
 /// Every other strategy with the sizes of the winner, or with its own if it was not measured with those.
-fn others<'a>(device: &'a DeviceReport, winner: &Verdict) -> Vec<&'a Configuration> {
+fn others<'a>(device: &'a DeviceReport, winner: &Winner) -> Vec<&'a Configuration> {
     let here = |strategy: Strategy| {
         let rows = || device.configurations.iter().filter(move |c| c.is_measured() && c.settings.strategy == strategy);
         rows().find(|c| c.settings.same_sizes(&winner.settings)).or_else(|| rows().next())
@@ -140,7 +124,7 @@ fn others<'a>(device: &'a DeviceReport, winner: &Verdict) -> Vec<&'a Configurati
 }
 
 fn against(other: &Configuration, best: Option<&Configuration>) -> String {
-    let rates = |row: &Configuration| row.rounds.iter().map(|round| round.images_s).collect::<Vec<_>>();
+    let rates = |row: &Configuration| row.rounds.iter().map(|round| round.samples_s).collect::<Vec<_>>();
     let ratio = best.and_then(|best| Ratio::of(&rates(other), &rates(best)));
     let ratio = ratio.map(|r| format!("{:.2} ± {:.2} times as fast", r.ratio, r.spread));
     let allocates = other.allocates_per_batch.then(|| "allocates for every batch".to_owned());
@@ -151,12 +135,12 @@ fn against(other: &Configuration, best: Option<&Configuration>) -> String {
 /// Where the winner of a sweep changes.
 fn sweep(device: &DeviceReport) -> Option<String> {
     let first = device.sweep.first()?;
-    if device.sweep.iter().all(|verdict| verdict.settings.strategy == first.settings.strategy) {
+    if device.sweep.iter().all(|winner| winner.settings.strategy == first.settings.strategy) {
         return Some(format!("{} was fastest in every combination of sizes.", first.settings.strategy));
     }
-    let each = device.sweep.iter().map(|verdict| {
-        let sure = if verdict.beyond_noise { "" } else { ", within the noise" };
-        let Settings { strategy, batch_size, workers, slots, .. } = verdict.settings;
+    let each = device.sweep.iter().map(|winner| {
+        let sure = if winner.beyond_noise { "" } else { ", within the noise" };
+        let Settings { strategy, batch_size, workers, slots, .. } = winner.settings;
         format!("{strategy} with batch {batch_size}, {workers} workers, {slots} slots{sure}")
     });
     Some(format!("The winner changes with the sizes: {}.", each.collect::<Vec<_>>().join("; ")))
@@ -173,7 +157,7 @@ mod tests {
         let text = text(&report(vec![device("vulkan:0", &rates)])).replace("\n     ", "").replace("\n   ", "");
         let wins = "vulkan:0 Some Card (software+debug): mapped-ring was 2.00 ± 0.00 times faster than write-buffer.";
         assert!(text.contains(wins), "{text}");
-        assert!(text.contains("5.0% of the host's memcpy, the lower ceiling; held back by the device"), "{text}");
+        assert!(text.contains("0.05 times the host's memcpy; held back by the device"), "{text}");
         assert!(text.contains("write-buffer: 0.50 ± 0.00 times as fast; allocates for every batch"), "{text}");
         assert!(!text.contains("not compared"), "one device has nothing to be compared with: {text}");
     }
@@ -199,14 +183,14 @@ mod tests {
     }
 
     #[test]
-    fn a_change_of_winner_within_a_sweep_is_told() {
+    fn a_change_of_winner_within_a_sweep_is_reported() {
         let (write, ring) = (Strategy::WriteBuffer, Strategy::MappedRing);
         let rates = [(write, 8, 150.0), (ring, 8, 100.0), (write, 64, 200.0), (ring, 64, 300.0)];
         let found = device("vulkan:0", &rates);
-        let told = sweep(&found).expect("a sweep");
+        let text = sweep(&found).expect("a sweep");
         let expected = "The winner changes with the sizes: write-buffer with batch 8, 2 workers, 4 slots; \
                         mapped-ring with batch 64, 2 workers, 4 slots.";
-        assert_eq!(told, expected);
+        assert_eq!(text, expected);
         let steady = device("vulkan:0", &[(ring, 8, 100.0), (ring, 64, 300.0)]);
         assert_eq!(sweep(&steady).as_deref(), Some("mapped-ring was fastest in every combination of sizes."));
     }

@@ -1,12 +1,9 @@
 //! A device's table.
 
 use comfy_table::CellAlignment;
-use gpufeed::loader::Percentiles;
-use gpufeed::measure::Summary;
 use gpufeed::measure::report::{
-    Ceiling, Ceilings, Configuration, DeviceReport, DeviceStatus, Median, Report, Settings, Share, Staging, Status,
+    Ceilings, Column, Configuration, DeviceReport, DeviceStatus, Report, SIZES, Size, Status, Table,
 };
-use gpufeed::measure::stats::MIN_ROUNDS;
 use gpufeed::{AdapterInfo, Api};
 
 use crate::{devices, output, units};
@@ -49,115 +46,53 @@ pub fn flags(software: bool, debug_build: bool) -> String {
 }
 
 /// Everything about one device: numbers, ceilings, what cannot run, and how it ended.
-pub fn device(device: &DeviceReport, debug_build: bool, images: bool) -> String {
+pub fn device(device: &DeviceReport, debug_build: bool) -> String {
     let flags = flags(device.software, debug_build);
     let measured: Vec<&Configuration> = device.configurations.iter().filter(|c| c.is_measured()).collect();
-    let swept = Swept::of(&device.configurations);
+    let sizes = swept(&device.configurations);
     let mut parts = Vec::new();
     if !measured.is_empty() {
-        let rows = measured.iter().filter_map(|c| row(c, &swept, &flags));
-        parts.push(output::table(&header(&swept, images, &flags), CellAlignment::Right, rows));
+        parts.push(table("strategy", Table::Loader, &measured, &sizes, &flags));
     }
-    parts.extend(device.configurations.iter().filter_map(|c| without_numbers(c, &swept)));
+    parts.extend(device.configurations.iter().filter_map(|c| without_numbers(c, &sizes)));
     parts.extend(device.ceilings.iter().filter(|_| !measured.is_empty()).map(|c| ceilings(c, &flags)));
     if !measured.is_empty() {
-        parts.push(by_the_devices_clock(device, &measured, &swept, &flags));
+        parts.push(by_the_devices_clock(device, &measured, &sizes, &flags));
     }
+    parts.extend(doubts(device));
     parts.extend(status(&device.status));
     parts.join("\n")
 }
 
-/// Which sizes differ, and so have columns.
-struct Swept {
-    batch_size: bool,
-    workers: bool,
-    slots: bool,
+/// The sizes that differ, and so have columns.
+fn swept(rows: &[Configuration]) -> Vec<&'static Size> {
+    let differs = |size: &&Size| rows.iter().any(|row| (size.of)(&row.settings) != (size.of)(&rows[0].settings));
+    SIZES.iter().filter(differs).collect()
 }
 
-impl Swept {
-    fn of(rows: &[Configuration]) -> Self {
-        let differs = |of: fn(&Settings) -> usize| rows.iter().any(|row| of(&row.settings) != of(&rows[0].settings));
-        Self { batch_size: differs(|s| s.batch_size), workers: differs(|s| s.workers), slots: differs(|s| s.slots) }
-    }
-
-    fn columns<T>(&self, batch_size: T, workers: T, slots: T) -> impl Iterator<Item = T> {
-        [(self.batch_size, batch_size), (self.workers, workers), (self.slots, slots)]
-            .into_iter()
-            .filter_map(|(shown, value)| shown.then_some(value))
-    }
-}
-
-fn header<'a>(swept: &Swept, images: bool, flags: &str) -> Vec<&'a str> {
-    let rate = if images { "images/s\n± spread" } else { "samples/s\n± spread" };
-    let columns = [
-        rate,
-        "GB/s",
-        "CPU\ns/GB",
-        "latency ms\np50/95/99",
-        "wait ms\np50/95/99",
-        "staging GB/s\n(x memcpy)",
-        "share of\nceiling",
-    ];
-    let flag = (!flags.is_empty()).then_some("");
-    std::iter::once("strategy").chain(swept.columns("batch", "workers", "slots")).chain(columns).chain(flag).collect()
-}
-
-fn row(configuration: &Configuration, swept: &Swept, flags: &str) -> Option<Vec<String>> {
-    let Configuration { settings, median, staging, share_of_ceiling, .. } = configuration;
-    let Median { images_s, gb_s, cpu_s_per_gb, latency, wait } = (*median)?;
-    let dash = || "-".to_owned();
-    let numbers = [
-        format!("{}±{}", units::digits(images_s.median), spread(&images_s)),
-        units::digits(gb_s),
-        cpu_s_per_gb.map_or_else(dash, units::digits),
-        milliseconds(latency),
-        milliseconds(wait),
-        staging.map_or_else(dash, |staging| staged(&staging)),
-        share_of_ceiling.map_or_else(dash, |share| shared(&share)),
-    ];
-    let sizes = swept.columns(settings.batch_size, settings.workers, settings.slots).map(|size| size.to_string());
-    let flag = (!flags.is_empty()).then(|| flags.to_owned());
-    Some(std::iter::once(settings.strategy.to_string()).chain(sizes).chain(numbers).chain(flag).collect())
-}
-
-/// A few rounds have none that says anything.
-fn spread(of: &Summary) -> String {
-    if of.n < MIN_ROUNDS { "?".to_owned() } else { units::digits(of.spread) }
-}
-
-fn milliseconds(of: Percentiles) -> String {
-    [of.p50_us, of.p95_us, of.p99_us].map(|us| units::digits(us / 1e3)).join("/")
-}
-
-fn staged(staging: &Staging) -> String {
-    let times = staging.of_memcpy.map(|times| format!(" ({times:.2}x)")).unwrap_or_default();
-    format!("{}{times}", units::digits(staging.gb_s))
-}
-
-fn shared(share: &Share) -> String {
-    format!("{} {}", percent(share.percent), ceiling(share.of))
-}
-
-/// Percent, with a decimal where there is not much before it.
-pub fn percent(percent: f64) -> String {
-    format!("{percent:.*}%", usize::from(percent < 9.95))
-}
-
-/// A ceiling's name.
-fn ceiling(ceiling: Ceiling) -> &'static str {
-    match ceiling {
-        Ceiling::HostMemcpy => "memcpy",
-        Ceiling::DeviceCopy => "device",
-    }
+/// The columns of a table, with a column of flags where there are any.
+fn table(head: &str, which: Table, rows: &[&Configuration], sizes: &[&Size], flags: &str) -> String {
+    let flag = (!flags.is_empty()).then_some(flags);
+    let titles = Column::of(which).map(|column| column.title);
+    let header: Vec<&str> = std::iter::once(head)
+        .chain(sizes.iter().map(|size| size.title))
+        .chain(titles)
+        .chain(flag.map(|_| ""))
+        .collect();
+    let row = |row: &&Configuration| {
+        std::iter::once(row.settings.strategy.to_string())
+            .chain(sizes.iter().map(|size| (size.of)(&row.settings).to_string()))
+            .chain(Column::of(which).map(|column| column.text(&row.figures)))
+            .chain(flag.map(str::to_owned))
+            .collect()
+    };
+    output::table(&header, CellAlignment::Right, rows.iter().map(row))
 }
 
 /// A row that has no numbers says why.
-fn without_numbers(configuration: &Configuration, swept: &Swept) -> Option<String> {
+fn without_numbers(configuration: &Configuration, sizes: &[&Size]) -> Option<String> {
     let settings = &configuration.settings;
-    let sizes: Vec<String> = swept
-        .columns(("batch", settings.batch_size), ("workers", settings.workers), ("slots", settings.slots))
-        .map(|(name, size)| format!("{name} {size}"))
-        .collect();
+    let sizes: Vec<String> = sizes.iter().map(|size| format!("{} {}", size.title, (size.of)(settings))).collect();
     let (sizes, why) = match &configuration.status {
         // What cannot run cannot run in any size.
         Status::Unsupported { reason } => (String::new(), format!("not available: {reason}")),
@@ -180,41 +115,37 @@ fn ceilings(of: &Ceilings, flags: &str) -> String {
     let pageable = of.pageable_copy_gb_s.map(|rate| format!(", from pageable memory {} GB/s", units::digits(rate)));
     let flags = if flags.is_empty() { String::new() } else { format!(" ({flags})") };
     format!(
-        "  ceilings, batch {}, {} workers: host memcpy {}, the device's own copy {device}{}{flags}",
+        "  copying alone, batch {}, {} workers: the device's own copy {device}{}, host memcpy {} (a reference){flags}",
         of.batch_size,
         of.workers,
-        known(of.host_memcpy_gb_s),
-        pageable.unwrap_or_default()
+        pageable.unwrap_or_default(),
+        known(of.host_memcpy_gb_s)
     )
 }
 
+/// What was measured and cannot be.
+fn doubts(device: &DeviceReport) -> impl Iterator<Item = String> + '_ {
+    let of_rows = device
+        .configurations
+        .iter()
+        .flat_map(|row| row.doubts.iter().map(|why| format!("  not shown of {}: {why}", row.settings.strategy)));
+    let of_ceiling = device.kernel_ceiling_error.iter().map(|why| format!("  ceiling of kernels: not known ({why})"));
+    of_rows.chain(of_ceiling)
+}
+
 /// What the device's own clock says, configuration by configuration, and the ceiling of kernels.
-fn by_the_devices_clock(device: &DeviceReport, measured: &[&Configuration], swept: &Swept, flags: &str) -> String {
-    let known = |rate: Option<f64>| rate.map_or_else(|| "-".to_owned(), units::digits);
-    let row = |row: &&Configuration| {
-        let (gpu, settings) = (row.gpu?, &row.settings);
-        let sizes = swept.columns(settings.batch_size, settings.workers, settings.slots).map(|size| size.to_string());
-        let share = gpu.kernel_of_ceiling.map_or_else(|| "-".to_owned(), percent);
-        let rates = [known(gpu.copy_gb_s), known(gpu.kernel_gb_s), share];
-        let flag = (!flags.is_empty()).then(|| flags.to_owned());
-        Some(std::iter::once(settings.strategy.to_string()).chain(sizes).chain(rates).chain(flag).collect())
-    };
-    let rows: Vec<Vec<String>> = measured.iter().filter_map(row).collect();
-    let flagged = if flags.is_empty() { String::new() } else { format!(" ({flags})") };
-    if rows.is_empty() {
+fn by_the_devices_clock(device: &DeviceReport, measured: &[&Configuration], sizes: &[&Size], flags: &str) -> String {
+    let timed: Vec<&Configuration> = measured.iter().copied().filter(|row| row.gpu.is_some()).collect();
+    if timed.is_empty() {
         return "  GPU copies and kernels: not known, without a device's clock to be believed".to_owned();
     }
-    let ceiling = device.kernel_ceiling_gb_s.map(|rate| {
-        format!(
-            "\n  ceiling of kernels, by one that only copies, read and written: {} GB/s{flagged}",
-            units::digits(rate)
-        )
-    });
-    let columns = ["copy GB/s", "kernel GB/s", "of its ceiling"];
-    let flag = (!flags.is_empty()).then_some("");
-    let sizes = swept.columns("batch", "workers", "slots");
-    let header: Vec<&str> = std::iter::once("by its own clock").chain(sizes).chain(columns).chain(flag).collect();
-    format!("{}{}", output::table(&header, CellAlignment::Right, rows), ceiling.unwrap_or_default())
+    let flagged = if flags.is_empty() { String::new() } else { format!(" ({flags})") };
+    let ceiling = device
+        .kernel_ceiling_gb_s
+        .map(units::digits)
+        .map(|rate| format!("\n  ceiling of kernels, by one that only copies, read and written: {rate} GB/s{flagged}"));
+    let table = table("by its own clock", Table::Clock, &timed, sizes, flags);
+    format!("{table}{}", ceiling.unwrap_or_default())
 }
 
 fn status(status: &DeviceStatus) -> Option<String> {
@@ -230,7 +161,8 @@ fn status(status: &DeviceStatus) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use gpufeed::Strategy;
-    use gpufeed::measure::GpuRates;
+    use gpufeed::backend::GpuTimes;
+    use gpufeed::measure::report::GpuRates;
 
     use super::*;
     use crate::compare::testing;
@@ -241,14 +173,14 @@ mod tests {
         let mut report = testing::device("vulkan:0", &rates);
         report.ceilings.truncate(1);
         report.configurations[1].status = Status::Unsupported { reason: "no such thing".to_owned() };
-        let text = device(&report, true, true);
+        let text = device(&report, true);
         let lines: Vec<&str> = text.lines().collect();
         assert!(lines[2].starts_with("  mapped-ring") && lines[2].contains("200±"), "{text}");
-        assert!(lines[2].contains("5.0% memcpy") && lines[2].ends_with("software+debug"), "{text}");
+        assert!(lines[2].contains("0.05x") && lines[2].ends_with("software+debug"), "{text}");
         assert_eq!(lines[3], "  write-buffer       not available: no such thing");
         assert!(lines[4].contains("memcpy 4.00 GB/s") && lines[4].ends_with("(software+debug)"), "{text}");
         assert!(
-            !text.contains("batch  ") && text.contains("images/s"),
+            !text.contains("batch  ") && text.contains("samples/s"),
             "sizes that are the same have no column: {text}"
         );
     }
@@ -256,26 +188,24 @@ mod tests {
     #[test]
     fn the_devices_own_clock_has_a_table_or_is_said_to_be_missing() {
         let mut report = testing::device("vulkan:0", &[(Strategy::MappedRing, 8, 200.0)]);
-        assert!(device(&report, false, true).contains("GPU copies and kernels: not known"));
+        assert!(device(&report, false).contains("GPU copies and kernels: not known"));
         report.kernel_ceiling_gb_s = Some(4000.0);
-        let rates = GpuRates { batches: 3, copy_gb_s: None, kernel_gb_s: Some(3000.0), kernel_of_ceiling: None };
+        let times = GpuTimes { kernel_s: 1.0, batches: 3, ..GpuTimes::default() };
+        let rates = GpuRates { times, copy_gb_s: None, kernel_gb_s: Some(3000.0) };
+        report.software = false;
         report.configurations[0].gpu = Some(rates);
         report.summarise();
-        let text = device(&report, false, true);
+        let text = device(&report, false);
         let line = text.lines().find(|line| line.contains("3000")).expect("a line with the rate");
-        assert_eq!(
-            line.split_whitespace().collect::<Vec<_>>(),
-            ["mapped-ring", "-", "3000", "75%", "software"],
-            "{text}"
-        );
-        assert!(text.contains("read and written: 4000 GB/s (software)"), "{text}");
+        assert_eq!(line.split_whitespace().collect::<Vec<_>>(), ["mapped-ring", "-", "3000", "(75%)"], "{text}");
+        assert!(text.contains("read and written: 4000 GB/s"), "{text}");
     }
 
     #[test]
     fn sizes_that_differ_have_columns() {
         let report =
             testing::device("vulkan:0", &[(Strategy::MappedRing, 8, 200.0), (Strategy::MappedRing, 64, 300.0)]);
-        let text = device(&report, false, false);
+        let text = device(&report, false);
         let header = text.lines().next().unwrap_or_default();
         assert!(header.contains("batch") && !header.contains("workers") && header.contains("samples/s"), "{text}");
     }
@@ -284,8 +214,8 @@ mod tests {
     fn a_device_that_broke_off_says_how() {
         let mut report = testing::device("vulkan:0", &[]);
         report.status = DeviceStatus::Crashed { message: "signal: 11".to_owned() };
-        assert_eq!(device(&report, false, true), "  CRASHED: signal: 11");
+        assert_eq!(device(&report, false), "  CRASHED: signal: 11");
         report.status = DeviceStatus::Timeout { seconds: 90.0 };
-        assert_eq!(device(&report, false, true), "  TIMEOUT: killed after 90.0 s");
+        assert_eq!(device(&report, false), "  TIMEOUT: killed after 90.0 s");
     }
 }

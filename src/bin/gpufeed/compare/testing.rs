@@ -1,22 +1,24 @@
 //! Device reports for tests.
 
 use gpufeed::backend::host::host_info;
+use gpufeed::loader::PumpWaits;
 use gpufeed::measure::Verified;
-use gpufeed::measure::report::{Ceilings, Data, DeviceReport, Host, Report, Round, SCHEMA, Settings, Status};
+use gpufeed::measure::report::{Ceilings, Data, DeviceReport, Report, Round, Settings, Status};
 use gpufeed::{AdapterInfo, DeviceType, LoaderStats, Strategy};
 
 /// A round of one second, all of which the device was busy.
-fn round(images_s: f64) -> Round {
+fn round(samples_s: f64) -> Round {
+    let waits = PumpWaits { device_s: 0.9, ..PumpWaits::default() };
     Round {
         seconds: 1.0,
         batches: 10,
-        samples: images_s as u64,
-        bytes: images_s as u64 * 1_000_000,
-        images_s,
-        gb_s: images_s / 1e3,
+        samples: samples_s as u64,
+        bytes: samples_s as u64 * 1_000_000,
+        samples_s,
+        gb_s: samples_s / 1e3,
         cpu_s_per_gb: Some(0.25),
         staging_gb_s: Some(2.0),
-        stats: LoaderStats { source_s: 0.5, gpu_s: 2.5, ..LoaderStats::default() },
+        stats: LoaderStats { batches: 10, active_s: 1.0, source_s: 0.5, gpu_s: 2.5, waits, ..LoaderStats::default() },
     }
 }
 
@@ -40,10 +42,8 @@ pub fn device(id: &str, rates: &[(Strategy, usize, f64)]) -> DeviceReport {
             batch_size: row.settings.batch_size,
             workers: 2,
             host_memcpy_samples: vec![4.0],
-            host_memcpy_gb_s: None,
-            device_copy_gb_s: None,
-            pageable_copy_gb_s: None,
             device_copy_error: Some("no copy".to_owned()),
+            ..Ceilings::default()
         });
     }
     device.summarise();
@@ -51,24 +51,18 @@ pub fn device(id: &str, rates: &[(Strategy, usize, f64)]) -> DeviceReport {
 }
 
 pub fn report(devices: Vec<DeviceReport>) -> Report {
-    Report {
-        schema: SCHEMA.to_owned(),
-        gpufeed: "0.1.0".to_owned(),
-        date: String::new(),
-        host: Host { cpu: Some("A CPU".to_owned()), ..Host::here() },
-        debug_build: true,
-        command: Vec::new(),
-        data: Data {
-            synthetic: true,
-            name: "random images in memory".to_owned(),
-            layout: "u8 images of 2x2x3".to_owned(),
-            images: true,
-            sample_bytes: 12,
-            samples: 100,
-            preprocess: "delivered as they are".to_owned(),
-            seed: None,
-        },
-        interrupted: false,
-        devices,
-    }
+    let data = Data {
+        synthetic: true,
+        name: "random images in memory".to_owned(),
+        layout: "u8 images of 2x2x3".to_owned(),
+        images: true,
+        sample_bytes: 12,
+        samples: 100,
+        preprocess: "delivered as they are".to_owned(),
+        seed: None,
+    };
+    let mut report = Report::new(data, Vec::new());
+    report.debug_build = true;
+    report.devices = devices;
+    report
 }

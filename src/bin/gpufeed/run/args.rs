@@ -9,7 +9,7 @@ use clap::Args;
 use gpufeed::{LoaderOptions, Preprocess, Share, Strategy};
 
 use super::auto::{Auto, OrAuto, strategy_or_auto};
-use super::care::CareArgs;
+use super::batches::BatchArgs;
 use super::observe::ObserveArgs;
 use crate::args::{DataArgs, FeedArgs, usage_error};
 use crate::units;
@@ -28,7 +28,7 @@ pub struct RunArgs {
     #[command(flatten)]
     pub loading: LoadingArgs,
     #[command(flatten)]
-    pub care: CareArgs,
+    pub batches: BatchArgs,
     #[command(flatten)]
     pub images: DataArgs,
     #[command(flatten)]
@@ -88,12 +88,12 @@ pub struct LoadingArgs {
 }
 
 impl RunArgs {
-    /// Checks what the parser cannot, and tells the share of this process, whatever its number of devices.
+    /// Checks what the parser cannot, and returns the share of this process, whatever its number of devices.
     ///
     /// # Errors
     /// One of usage, or of what the environment has.
     pub fn check(&self) -> Result<Share> {
-        self.care.check()?;
+        self.batches.check()?;
         let auto = self.auto();
         if auto.cache.is_some() && !auto.strategy && !auto.workers {
             bail!(usage_error("run", "--auto-cache is only for --strategy auto and --workers auto"));
@@ -110,7 +110,7 @@ impl RunArgs {
         }
     }
 
-    /// What the loader of device `number` of `devices` is told.
+    /// The options of the loader of device `number` of `devices`.
     pub fn options(&self, share: Share, preprocess: Preprocess, number: usize, devices: usize) -> LoaderOptions {
         let default = LoaderOptions::default();
         let given = &self.loading;
@@ -130,7 +130,7 @@ impl RunArgs {
             byte_budget: given.budget.map(|budget| budget / devices as u64),
             ..default
         };
-        self.care.apply(&mut options);
+        self.batches.apply(&mut options);
         options
     }
 }
@@ -153,21 +153,25 @@ mod tests {
     use clap::Parser;
 
     use super::*;
-    use crate::args::{Cli, Command};
+    use crate::args::UsageError;
 
-    fn parse(args: &[&str]) -> Box<RunArgs> {
-        match Cli::parse_from([&["gpufeed", "run", "x.npy"], args].concat()).command {
-            Command::Run(args) => args,
-            other => panic!("not run: {other:?}"),
-        }
+    /// The arguments alone.
+    #[derive(Debug, Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: RunArgs,
+    }
+
+    fn parse(args: &[&str]) -> RunArgs {
+        Line::parse_from([&["run", "x.npy"], args].concat()).args
     }
 
     fn share(args: &RunArgs) -> Share {
         args.check().expect("a share")
     }
 
-    fn usage(error: &anyhow::Error) -> i32 {
-        error.downcast_ref::<clap::Error>().expect("an error of usage").exit_code()
+    fn is_usage(error: &anyhow::Error) -> bool {
+        error.downcast_ref::<UsageError>().is_some_and(|usage| usage.command == "run")
     }
 
     #[test]
@@ -194,7 +198,7 @@ mod tests {
     fn a_rank_outside_its_world_is_wrong_usage() {
         assert!(parse(&["--rank", "2", "--world", "3"]).check().is_ok());
         let error = parse(&["--rank", "3", "--world", "3"]).check().expect_err("refused");
-        assert_eq!(usage(&error), 2);
+        assert!(is_usage(&error), "{error}");
     }
 
     #[test]
@@ -207,9 +211,9 @@ mod tests {
         assert_eq!(auto(&["--strategy", "auto", "--workers", "3"]), (true, false));
         assert_eq!(auto(&["--strategy", "memcpy", "--workers", "auto"]), (false, true));
         let error = parse(&["--auto-cache", "x.json"]).check().expect_err("refused");
-        assert_eq!(usage(&error), 2);
+        assert!(is_usage(&error), "{error}");
         for wrong in [["--workers", "0"], ["--workers", "many"], ["--strategy", "fast"]] {
-            assert!(Cli::try_parse_from([&["gpufeed", "run", "x.npy"][..], &wrong].concat()).is_err(), "{wrong:?}");
+            assert!(Line::try_parse_from([&["run", "x.npy"][..], &wrong].concat()).is_err(), "{wrong:?}");
         }
     }
 }

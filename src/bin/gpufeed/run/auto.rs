@@ -81,7 +81,7 @@ impl Auto {
     }
 }
 
-/// What a report tells of it.
+/// What a report has of it.
 #[derive(Debug, Serialize)]
 pub struct AutoReport {
     pub why: String,

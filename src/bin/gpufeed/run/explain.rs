@@ -1,35 +1,9 @@
-//! What held a run back, in words, and how fast it would have been otherwise.
+//! A description of what held a run back, and of how fast it would have been otherwise.
 
-use std::sync::Arc;
-use std::time::Duration;
-
-use gpufeed::LoaderOptions;
 use gpufeed::loader::{Advice, Verdict};
 use gpufeed::measure::WhatIf;
 
-use super::open::Feed;
-use super::report::Report;
-use crate::units;
-use crate::{interrupt, output};
-
-/// How long each of the ceilings is measured.
-const EACH: Duration = Duration::from_millis(300);
-
-/// Measures what each device would reach if its stages were free, one device after the other. The loaders go: their memory is needed.
-pub fn explain(feeds: Vec<Feed>, reports: &mut [Report]) {
-    let part = |feed: &Feed| {
-        let loader = &feed.loader;
-        let options = LoaderOptions { strategy: Some(loader.strategy()), ..loader.options().clone() };
-        (feed.device.clone(), Arc::clone(loader.source()), options)
-    };
-    let parts: Vec<_> = feeds.iter().map(part).collect();
-    drop(feeds);
-    for ((device, source, options), report) in parts.into_iter().zip(reports) {
-        if report.error.is_none() && !interrupt::requested() {
-            report.what_if = Some(device.what_if(&source, &options, EACH, &interrupt::requested));
-        }
-    }
-}
+use crate::{output, units};
 
 /// The verdict as a paragraph, with the options as they are called here.
 pub fn verdict(verdict: &Verdict) -> String {
@@ -37,9 +11,9 @@ pub fn verdict(verdict: &Verdict) -> String {
         let mut letters = text.chars();
         letters.next().map(|first| first.to_uppercase().chain(letters).collect::<String>()).unwrap_or_default()
     };
-    let mut text = format!("{}.", sentence(&verdict.in_words()));
-    for (place, advice) in verdict.advice.iter().enumerate() {
-        text.push_str(if place == 0 { "\nNext: " } else { "\nOr: " });
+    let mut text = format!("{}.", sentence(&verdict.describe()));
+    for (index, advice) in verdict.advice.iter().enumerate() {
+        text.push_str(if index == 0 { "\nNext: " } else { "\nOr: " });
         text.push_str(&advised(advice));
     }
     text.lines().map(|line| output::paragraph(0, line)).collect::<Vec<_>>().join("\n")

@@ -2,12 +2,14 @@
 
 mod args;
 mod auto;
-mod care;
+mod bar;
+mod batches;
+mod ending;
+mod estimate;
 mod explain;
-mod feed;
+mod load;
 mod observe;
 mod open;
-mod progress;
 mod report;
 mod save;
 mod state;
@@ -20,9 +22,9 @@ use std::time::Duration;
 use anyhow::{Error, Result};
 
 pub use args::RunArgs;
-use feed::{Ending, Stopped};
+use ending::{Ending, Stopped};
 use observe::Lines;
-use open::Feed;
+use open::DeviceRun;
 use report::Report;
 use sum::Reports;
 
@@ -31,21 +33,22 @@ use crate::{interrupt, output};
 /// How often the loader looks for finished batches, and then some.
 const SETTLE: Duration = Duration::from_millis(5);
 
-/// Loads the samples, and tells what was done even if an error or Ctrl-C ended it early.
+/// Loads the samples, and reports what was done even if an error or Ctrl-C ended it early.
 pub fn run(args: &RunArgs) -> Result<ExitCode> {
     let share = args.check()?;
-    let state = args.care.state_file(args.devices.len())?;
+    let state = args.batches.state_file(args.devices.len())?;
     let mut observed = args.observe.prepare()?;
-    let mut feeds = open::open(args, share, &observed)?;
+    let mut runs = open::open(args, share, &observed)?;
     // Until here Ctrl-C ends the command at once: nothing was measured yet.
     interrupt::catch()?;
-    let lines = observed.start(&feeds)?;
-    let endings = feed::load(&mut feeds, args.loading.epochs, state.as_ref());
+    let monitors = runs.iter().map(|run| (run.loader.info().id.clone(), run.loader.monitor())).collect();
+    let lines = observed.start(monitors)?;
+    let endings = load::load(&mut runs, args.loading.epochs, state.as_ref());
     let kept = state.map_or(Ok(()), |state| state.close());
     // What the device has finished last is counted when the loader looks for it.
     thread::sleep(SETTLE);
     let written = lines.map_or(Ok(()), Lines::finish);
-    let printed = tell(args, feeds, &endings);
+    let printed = print(args, runs, &endings);
     let written = written.and(observed.finish());
     let interrupted = endings.iter().any(|ending| ending.interrupted);
     let errors = endings.into_iter().filter_map(|ending| ending.error).filter(|error| !error.is::<Stopped>());
@@ -56,12 +59,12 @@ pub fn run(args: &RunArgs) -> Result<ExitCode> {
     Ok(if interrupted { ExitCode::from(interrupt::EXIT_CODE) } else { ExitCode::SUCCESS })
 }
 
-fn tell(args: &RunArgs, feeds: Vec<Feed>, endings: &[Ending]) -> Result<()> {
+fn print(args: &RunArgs, runs: Vec<DeviceRun>, endings: &[Ending]) -> Result<()> {
     let report =
-        |(feed, ending): (&Feed, &Ending)| Report::new(&feed.loader, args, ending).with_auto(feed.tuned.as_ref());
-    let mut devices: Vec<Report> = feeds.iter().zip(endings).map(report).collect();
+        |(run, ending): (&DeviceRun, &Ending)| Report::new(&run.loader, args, ending).with_auto(run.tuned.as_ref());
+    let mut devices: Vec<Report> = runs.iter().zip(endings).map(report).collect();
     if args.observe.explain {
-        explain::explain(feeds, &mut devices);
+        estimate::estimate(runs, &mut devices);
     }
     match devices.pop() {
         Some(only) if devices.is_empty() => {
@@ -79,7 +82,7 @@ fn tell(args: &RunArgs, feeds: Vec<Feed>, endings: &[Ending]) -> Result<()> {
     }
 }
 
-/// The first error is the command's; others, of devices that failed at the same time, are told before it.
+/// The first error is the command's; others, of devices that failed at the same time, are printed before it.
 fn first(errors: impl Iterator<Item = Error>) -> Result<()> {
     let mut errors = errors;
     let Some(first) = errors.next() else { return Ok(()) };

@@ -14,7 +14,6 @@ use gpufeed::loader::{Monitor, Occupancy};
 use gpufeed::{LoaderOptions, LoaderStats, Trace};
 use serde::Serialize;
 
-use super::open::Feed;
 use crate::output;
 use crate::units::parse_period;
 
@@ -45,7 +44,7 @@ pub struct Observed {
 }
 
 impl ObserveArgs {
-    /// Makes the files, so that what cannot be written is said before anything is loaded.
+    /// Makes the files, so that what cannot be written is reported before anything is loaded.
     pub fn prepare(&self) -> Result<Observed> {
         let trace = self.trace.as_deref().map(create).transpose()?;
         Ok(Observed {
@@ -70,10 +69,11 @@ impl Observed {
     }
 
     /// Starts writing lines.
-    pub fn start(&mut self, feeds: &[Feed]) -> Result<Option<Lines>> {
+    ///
+    /// `monitors` are those of the loaders, each with its device's id.
+    pub fn start(&mut self, monitors: Vec<(String, Monitor)>) -> Result<Option<Lines>> {
         let Some((file, path)) = self.metrics.take() else { return Ok(None) };
-        let of = |feed: &Feed| (feed.loader.info().id.clone(), feed.loader.monitor());
-        Lines::start(file, path, feeds.iter().map(of).collect(), self.every).map(Some)
+        Lines::start(file, path, monitors, self.every).map(Some)
     }
 
     /// Writes the trace.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use anyhow::{Error, Result, bail, ensure};
 use gpufeed::{AnyBackend, AnyLoader, LastBatch, LoaderOptions, OpenError, ResumeToken, Share, Source, Subset, Tuned};
 
-use super::RunArgs;
+use super::args::RunArgs;
 use super::auto::Auto;
 use super::observe::Observed;
 use super::save::Saver;
@@ -15,7 +15,7 @@ use crate::args::{open_source, usage_error};
 use crate::{fallback, output};
 
 /// One device's part of a run.
-pub struct Feed {
+pub struct DeviceRun {
     pub device: AnyBackend,
     pub loader: AnyLoader,
     /// Of what was measured first, if anything was.
@@ -26,12 +26,12 @@ pub struct Feed {
 }
 
 /// Opens every device that was asked for, with a loader on each; they share one source.
-pub fn open(args: &RunArgs, share: Share, observed: &Observed) -> Result<Vec<Feed>> {
+pub fn open(args: &RunArgs, share: Share, observed: &Observed) -> Result<Vec<DeviceRun>> {
     let source = open_source(&args.data, &args.images)?;
     let preprocess = args.feed.preprocess(source.layout())?;
     let devices = devices(&args.devices)?;
     let several = devices.len() > 1;
-    let tokens = args.care.resume.as_deref().map(|path| state::read(path, devices.len())).transpose()?;
+    let tokens = args.batches.resume.as_deref().map(|path| state::read(path, devices.len())).transpose()?;
     let open = |(number, device): (usize, &AnyBackend)| {
         let mut options = args.options(share, preprocess.clone(), number, devices.len());
         observed.apply(&mut options);
@@ -48,7 +48,7 @@ pub fn open(args: &RunArgs, share: Share, observed: &Observed) -> Result<Vec<Fee
 }
 
 /// Refuses a state with nothing left to do, and one that a changed share would deliver in part or twice.
-fn check_state(feeds: &[Feed], tokens: &[ResumeToken], epochs: u64) -> Result<()> {
+fn check_state(feeds: &[DeviceRun], tokens: &[ResumeToken], epochs: u64) -> Result<()> {
     let delivered = tokens.iter().map(ResumeToken::epoch).min().unwrap_or_default();
     ensure!(
         delivered < epochs,
@@ -61,7 +61,7 @@ fn check_state(feeds: &[Feed], tokens: &[ResumeToken], epochs: u64) -> Result<()
     let apart = tokens.iter().any(|token| (token.epoch(), token.batch()) != (delivered, 0));
     ensure!(
         !(shared_anew && apart),
-        "--resume: the devices stand at different places, so that the epoch cannot be shared anew: rank and world must stay"
+        "--resume: the devices stand at different batches, so that the epoch cannot be shared anew: rank and world must stay"
     );
     Ok(())
 }
@@ -93,7 +93,7 @@ fn feed(
     options: LoaderOptions,
     token: Option<ResumeToken>,
     several: bool,
-) -> Result<Feed> {
+) -> Result<DeviceRun> {
     let folder = args.save.as_ref().map(|folder| match several {
         true => folder.join(device.info().id.replace(':', "-")),
         false => folder.clone(),
@@ -109,7 +109,7 @@ fn feed(
         // Said before anything is loaded.
         loader.check_resume(token)?;
     }
-    Ok(Feed { device: device.clone(), loader, tuned, saver, token })
+    Ok(DeviceRun { device: device.clone(), loader, tuned, saver, token })
 }
 
 /// Opens a loader in as much memory as there is, and says what it has to do without.

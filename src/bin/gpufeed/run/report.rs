@@ -1,14 +1,17 @@
-//! What `gpufeed run` tells at its end: the same as text or as JSON.
+//! What `gpufeed run` reports at its end: the same as text or as JSON.
 
 use comfy_table::CellAlignment;
 use gpufeed::backend::{Footprint, MemoryUse};
 use gpufeed::loader::{BadSampleReport, Occupancy, Percentiles, Verdict};
 use gpufeed::measure::WhatIf;
-use gpufeed::{AdapterInfo, AnyLoader, LoaderOptions, LoaderStats, SampleLayout, Strategy, Tuned};
+use gpufeed::{AdapterInfo, AnyLoader, LoaderOptions, LoaderStats, Strategy, Tuned};
 use serde::Serialize;
 
+use super::args::RunArgs;
 use super::auto::AutoReport;
-use super::{Ending, RunArgs, Stopped, explain};
+use super::ending::{Ending, Stopped, ended};
+use super::explain;
+use crate::units::noun;
 use crate::{devices, output, units};
 
 /// The result of a run. The names are those of the JSON.
@@ -24,7 +27,7 @@ pub struct Report {
     /// How strategy or workers were chosen; left out where they were not measured.
     #[serde(skip_serializing_if = "Option::is_none")]
     auto: Option<AutoReport>,
-    /// The samples, in words.
+    /// A description of the samples.
     source: String,
     source_samples: u64,
     /// What a full batch becomes.
@@ -38,7 +41,7 @@ pub struct Report {
     seed: Option<u64>,
     /// Left out where it is the whole epoch.
     #[serde(skip_serializing_if = "Option::is_none")]
-    share: Option<Share>,
+    share: Option<EpochShare>,
     /// From the first epoch's start until the device had done the last batch. Includes saving.
     pub(super) elapsed_s: f64,
     samples_per_s: f64,
@@ -49,7 +52,7 @@ pub struct Report {
     occupancy: Occupancy,
     verdict: Verdict,
     /// The verdict and its advice in one sentence.
-    verdict_in_words: String,
+    verdict_text: String,
     /// What it would be if stages were free, where that was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) what_if: Option<Vec<WhatIf>>,
@@ -71,32 +74,18 @@ pub struct Report {
 
 /// Which part of each epoch was delivered: that of a device among several, or of a machine.
 #[derive(Clone, Copy, Debug, Serialize)]
-struct Share {
+struct EpochShare {
     rank: u64,
     world: u64,
     samples_per_epoch: u64,
 }
 
-/// What samples of this layout are called.
-pub fn noun(sample: SampleLayout) -> &'static str {
-    if sample.as_image().is_some() { "images" } else { "samples" }
-}
-
-/// How fast, in words.
+/// A description of how fast it was.
 pub fn speed(samples_per_s: f64, noun: &str, gb_per_s: f64) -> String {
     format!("{} {noun}/s, {} GB/s", units::digits(samples_per_s), units::digits(gb_per_s))
 }
 
-/// What a headline says of a run that did not end by itself.
-pub fn ended(error: bool, interrupted: bool) -> &'static str {
-    match (error, interrupted) {
-        (true, _) => " (stopped by an error)",
-        (false, true) => " (interrupted)",
-        (false, false) => "",
-    }
-}
-
-impl Share {
+impl EpochShare {
     /// `None` for the whole of each epoch.
     fn of(loader: &AnyLoader) -> Option<Self> {
         let &LoaderOptions { rank, world, .. } = loader.options();
@@ -124,13 +113,13 @@ impl Report {
             outputs: options.outputs,
             workers: options.workers,
             seed: options.seed,
-            share: Share::of(loader),
+            share: EpochShare::of(loader),
             elapsed_s,
             samples_per_s: stats.samples as f64 / elapsed_s,
             gb_per_s: stats.bytes as f64 / 1e9 / elapsed_s,
             data_readiness: stats.data_readiness(),
             occupancy: stats.occupancy(),
-            verdict_in_words: verdict.to_string(),
+            verdict_text: verdict.to_string(),
             verdict,
             what_if: None,
             stats,
@@ -201,9 +190,16 @@ impl Report {
         if let Some(auto) = &self.auto {
             rows.push(("auto", auto.why.clone()));
         }
-        if let Some(Share { rank, world, samples_per_epoch }) = self.share {
+        if let Some(EpochShare { rank, world, samples_per_epoch }) = self.share {
             rows.push(("share", format!("rank {rank} of {world}: {samples_per_epoch} {} an epoch", self.noun)));
         }
+        rows.extend(self.remarks());
+        rows.into_iter().map(|(name, value)| vec![name.to_owned(), value]).collect()
+    }
+
+    /// What has to be known of the figures.
+    fn remarks(&self) -> Vec<(&'static str, String)> {
+        let mut rows = Vec::new();
         if self.debug_build {
             rows.push((
                 "build",
@@ -219,7 +215,7 @@ impl Report {
         if self.saved {
             rows.push(("saving", "the times include reading back and saving".to_owned()));
         }
-        rows.into_iter().map(|(name, value)| vec![name.to_owned(), value]).collect()
+        rows
     }
 
     /// Where the batches were, on average.

@@ -1,8 +1,9 @@
-//! What `gpufeed run` tells of several devices: each, and their sum.
+//! What `gpufeed run` reports of several devices: each, and their sum.
 
 use serde::Serialize;
 
-use super::report::{Report, ended, speed};
+use super::ending::ended;
+use super::report::{Report, speed};
 use crate::units;
 
 /// The result of a run on several devices. The names are those of the JSON.

@@ -6,7 +6,8 @@ use serde::Serialize;
 
 use super::super::super::options::LoaderOptions;
 use super::super::stats::LoaderStats;
-use super::{BUSY, Bottleneck, Evidence};
+use super::bottleneck::Bottleneck;
+use super::evidence::{BUSY, Evidence};
 use crate::backend::Strategy;
 use crate::preprocess::{FloatType, Preprocess};
 

@@ -13,7 +13,8 @@ use crate::loader::{Loader, PumpWaits};
 use crate::source::Source;
 use crate::staging::SampleWriter;
 
-const SLOW: Duration = Duration::from_millis(4);
+/// Long against what a busy machine takes from a thread.
+const SLOW: Duration = Duration::from_millis(12);
 
 /// Samples that take a while each.
 struct Slow {
@@ -140,8 +141,8 @@ fn what_overlaps_is_told_by_whether_the_workers_are_busy() {
 #[test]
 fn a_thread_that_never_waits_is_the_bottleneck_itself() {
     let busy = LoaderStats { begin_s: 0.6, submit_s: 0.1, ..stats(PumpWaits::default()) };
-    let told = verdict(&busy);
-    assert_eq!((told.bottleneck, options_named(&told)), (Bottleneck::Submission, vec!["batch_size"]));
+    let found = verdict(&busy);
+    assert_eq!((found.bottleneck, options_named(&found)), (Bottleneck::Submission, vec!["batch_size"]));
     let fresh = Verdict::of(&busy, &LoaderOptions::default(), Strategy::FreshMapped);
     assert_eq!(options_named(&fresh), ["strategy", "batch_size"]);
     // On the host it is the device as well.
@@ -162,11 +163,11 @@ fn times_of_some_batches_stand_for_all_and_advice_fits_the_options() {
     let gpu = Some(GpuTimes { copy_s: 0.1, kernel_s: 0.4, batches: 50 });
     let stats = LoaderStats { gpu, ..stats(waits) };
     let options = LoaderOptions { preprocess: crate::Normalize::imagenet().into(), fingerprints: true, ..options() };
-    let told = Verdict::of(&stats, &options, Strategy::PinnedRing);
-    assert_eq!((told.bottleneck, told.evidence.kernel), (Bottleneck::Kernel, Some(0.8)));
-    assert_eq!(options_named(&told), ["fingerprints", "dtype"]);
+    let found = Verdict::of(&stats, &options, Strategy::PinnedRing);
+    assert_eq!((found.bottleneck, found.evidence.kernel), (Bottleneck::Kernel, Some(0.8)));
+    assert_eq!(options_named(&found), ["fingerprints", "dtype"]);
     assert!(
-        told.to_string().starts_with("held back by the device's kernels (batches were on the device 90%"),
-        "{told}"
+        found.to_string().starts_with("held back by the device's kernels (batches were on the device 90%"),
+        "{found}"
     );
 }

@@ -9,14 +9,14 @@ use crate::units;
 const TEMPLATE: &str = "{wide_bar} {pos}/{len} {prefix}  {msg}  {eta} left";
 
 /// A bar of samples, with the rate so far. Hidden where standard error is no terminal.
-pub struct Progress {
+pub struct SampleBar {
     bar: ProgressBar,
     noun: &'static str,
     sample_bytes: u64,
     start: Instant,
 }
 
-impl Progress {
+impl SampleBar {
     pub fn new(samples: u64, noun: &'static str, sample_bytes: u64) -> Self {
         let bar = ProgressBar::new(samples);
         if let Ok(style) = ProgressStyle::with_template(TEMPLATE) {
@@ -28,7 +28,7 @@ impl Progress {
 
     pub fn add(&self, samples: u64) {
         self.bar.inc(samples);
-        // Saves the words where nobody sees them.
+        // Saves making the text where nobody sees it.
         if !self.bar.is_hidden() {
             self.bar.set_message(self.rate());
         }
@@ -41,7 +41,7 @@ impl Progress {
     }
 }
 
-impl Drop for Progress {
+impl Drop for SampleBar {
     fn drop(&mut self) {
         self.bar.finish_and_clear();
     }

@@ -2,16 +2,15 @@
 
 use std::fmt::Write;
 
-use super::Exporter;
-use crate::measure::report::{Ceiling, Configuration, DeviceReport, DeviceStatus, Median, Report, Status, Verdict};
+use super::columns::{Column, SIZES, Size, Table};
+use super::configuration::{Configuration, Status};
+use super::device::{DeviceReport, DeviceStatus, Winner};
+use super::exporter::Exporter;
+use super::whole::Report;
 
 /// GitHub-flavoured Markdown: a table for each device.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Markdown;
-
-const HEADER: &str = "| strategy | batch | workers | slots | samples/s | GB/s | CPU s/GB | latency p50 / p95 / p99 ms \
-                      | wait p50 / p95 / p99 ms | staging GB/s (× memcpy) | GPU copy GB/s | kernel GB/s (of ceiling) | share of ceiling |\n\
-                      |---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n";
 
 impl Exporter for Markdown {
     fn export(&self, report: &Report) -> String {
@@ -72,62 +71,57 @@ fn section(out: &mut String, report: &Report, device: &DeviceReport) {
     if device.configurations.is_empty() {
         return;
     }
-    out.push_str(HEADER);
+    out.push_str(&header());
     for configuration in &device.configurations {
         row(out, report, device, configuration);
     }
     if let Some(ceiling) = device.kernel_ceiling_gb_s {
         let _ = writeln!(out, "\nA kernel that only copies reaches {ceiling:.1} GB/s here, read and written.");
     }
-    if let Some(winner) = &device.winner {
-        let _ = writeln!(out, "\n{}", verdict(winner));
+    for configuration in &device.configurations {
+        for doubt in &configuration.doubts {
+            let _ = writeln!(out, "\nNot shown of `{}`: {}.", configuration.settings.strategy, cell(doubt));
+        }
     }
+    if let Some(winner) = &device.winner {
+        let _ = writeln!(out, "\n{}", lead(winner));
+    }
+}
+
+/// The sizes that tables have.
+fn sizes() -> impl Iterator<Item = &'static Size> {
+    SIZES.iter().filter(|size| size.key != "outputs")
+}
+
+fn columns() -> impl Iterator<Item = &'static Column> {
+    Column::of(Table::Loader).chain(Column::of(Table::Clock))
+}
+
+fn header() -> String {
+    let titles: Vec<String> = std::iter::once("strategy".to_owned())
+        .chain(sizes().map(|size| size.title.to_owned()))
+        .chain(columns().map(Column::heading))
+        .collect();
+    format!("| {} |\n|---|{}\n", titles.join(" | "), "--:|".repeat(titles.len() - 1))
 }
 
 fn row(out: &mut String, report: &Report, device: &DeviceReport, configuration: &Configuration) {
     let settings = &configuration.settings;
-    let _ =
-        write!(out, "| {} | {} | {} | {} | ", settings.strategy, settings.batch_size, settings.workers, settings.slots);
-    let _ = match (&configuration.status, &configuration.median) {
-        (Status::Measured, Some(median)) => {
-            writeln!(out, "{}{} |", numbers(configuration, median), flags(report, device))
+    let start: Vec<String> = std::iter::once(settings.strategy.to_string())
+        .chain(sizes().map(|size| (size.of)(settings).to_string()))
+        .collect();
+    // What has no numbers has its reason instead of the first of them.
+    let without = |reason: String| format!("{reason} |{}", " |".repeat(columns().count() - 1));
+    let numbers = match &configuration.status {
+        Status::Measured => {
+            let cells: Vec<String> = columns().map(|column| column.text(&configuration.figures)).collect();
+            format!("{}{} |", cells.join(" | "), flags(report, device))
         }
-        (Status::Unsupported { reason }, _) => writeln!(out, "not available: {} | | | | | | | | |", cell(reason)),
-        (Status::Failed { message, .. }, _) => writeln!(out, "**failed**: {} | | | | | | | | |", cell(message)),
-        _ => writeln!(out, "not measured | | | | | | | | |"),
+        Status::Unsupported { reason } => without(format!("not available: {}", cell(reason))),
+        Status::Failed { message, .. } => without(format!("**failed**: {}", cell(message))),
+        Status::NotReached => without("not measured".to_owned()),
     };
-}
-
-fn numbers(configuration: &Configuration, median: &Median) -> String {
-    let cpu = median.cpu_s_per_gb.map_or("-".to_owned(), |cpu| format!("{cpu:.2}"));
-    let staging = configuration.staging.map_or("-".to_owned(), |staging| match staging.of_memcpy {
-        Some(times) => format!("{:.2} (× {times:.2})", staging.gb_s),
-        None => format!("{:.2}", staging.gb_s),
-    });
-    let share = configuration.share_of_ceiling.map_or("-".to_owned(), |share| {
-        let of = match share.of {
-            Ceiling::HostMemcpy => "host memcpy",
-            Ceiling::DeviceCopy => "device copy",
-        };
-        format!("{:.0}% of {of}", share.percent)
-    });
-    let known = |rate: Option<f64>| rate.map_or("-".to_owned(), |rate| format!("{rate:.1}"));
-    let gpu = configuration.gpu;
-    let copy = known(gpu.and_then(|gpu| gpu.copy_gb_s));
-    let of = gpu.and_then(|gpu| gpu.kernel_of_ceiling).map(|percent| format!(" ({percent:.0}%)")).unwrap_or_default();
-    let kernel = format!("{}{of}", known(gpu.and_then(|gpu| gpu.kernel_gb_s)));
-    let ms = |p: crate::loader::Percentiles| {
-        format!("{:.2} / {:.2} / {:.2}", p.p50_us / 1e3, p.p95_us / 1e3, p.p99_us / 1e3)
-    };
-    let rate = median.images_s;
-    format!(
-        "{:.0} ± {:.0} | {:.2} | {cpu} | {} | {} | {staging} | {copy} | {kernel} | {share}",
-        rate.median,
-        rate.spread,
-        median.gb_s,
-        ms(median.latency),
-        ms(median.wait)
-    )
+    let _ = writeln!(out, "| {} | {numbers}", start.join(" | "));
 }
 
 /// What has to stand beside every number.
@@ -137,7 +131,7 @@ fn flags(report: &Report, device: &DeviceReport) -> String {
     if flags.is_empty() { String::new() } else { format!(" [{}]", flags.join(", ")) }
 }
 
-fn verdict(winner: &Verdict) -> String {
+fn lead(winner: &Winner) -> String {
     let name = winner.settings.strategy;
     match (winner.runner_up, winner.ratio, winner.spread) {
         (Some(second), Some(ratio), Some(spread)) if winner.beyond_noise => {
@@ -166,18 +160,19 @@ mod tests {
         let rows: Vec<&str> = text.lines().filter(|line| line.starts_with('|')).collect();
         assert_eq!(rows.len(), 2 + 4, "{text}");
         for row in rows {
-            assert_eq!(row.replace("\\|", "").matches('|').count(), 14, "{row}");
+            assert_eq!(row.replace("\\|", "").matches('|').count(), 15, "{row}");
         }
     }
 
     #[test]
     fn numbers_are_flagged_and_what_has_none_says_why() {
         let text = Markdown.export(&report());
-        assert!(text.contains("| mapped-ring | 64 | 2 | 4 | 2000 ± 15 | 2.00 | 0.25 |"), "{text}");
         assert!(
-            text.contains("2.00 (× 0.50) | 6.0 | 30.0 (75%) | 50% of host memcpy [software, debug build] |"),
+            text.contains("| strategy | batch | workers | slots | samples/s ± spread | GB/s | CPU s/GB |"),
             "{text}"
         );
+        assert!(text.contains("| mapped-ring | 64 | 2 | 4 | 2000±14.8 | 2.00 | 0.25 |"), "{text}");
+        assert!(text.contains("2.00 (0.50x) | 25% | 0.50x | 6.00 | 30.0 (75%) [software, debug build] |"), "{text}");
         assert!(
             text.contains("not available: no \\| mapping") && text.contains("**failed**: batch 3 is wrong"),
             "{text}"

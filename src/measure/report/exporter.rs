@@ -1,12 +1,6 @@
 //! Reports in other forms than JSON, as text.
 
-mod csv;
-mod markdown;
-
-pub use csv::Csv;
-pub use markdown::Markdown;
-
-use super::report::Report;
+use super::whole::Report;
 
 /// Writes a report in some form.
 pub trait Exporter {

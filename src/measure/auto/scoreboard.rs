@@ -1,6 +1,6 @@
 //! What was measured of each candidate, and which of them that speaks for. Pure.
 
-use super::held::Candidate;
+use super::candidate::{Candidate, CandidateStatus};
 use crate::backend::Strategy;
 use crate::measure::stats::{MIN_ROUNDS, Ratio, Summary};
 
@@ -13,18 +13,6 @@ const HOPELESS: f64 = 4.0;
 /// With fewer rounds than this a spread may be small by chance, and one round that says otherwise is enough to doubt.
 const MANY_ROUNDS: usize = 5;
 
-/// Whether a candidate is still in the running.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Standing {
-    In,
-    /// Clearly slower than another.
-    Slower,
-    /// Too few batches came in its time.
-    TooSlow,
-    /// It cannot run, or delivers errors; why.
-    Failed(String),
-}
-
 /// One strategy with one number of workers.
 #[derive(Clone, Debug)]
 pub(super) struct Entry {
@@ -34,12 +22,12 @@ pub(super) struct Entry {
     pub(super) slices: Vec<(u32, f64)>,
     /// Batches in them.
     pub(super) batches: u64,
-    pub(super) standing: Standing,
+    pub(super) status: CandidateStatus,
 }
 
 /// All candidates so far, and what is used where none is clearly better.
 #[derive(Clone, Debug)]
-pub(super) struct Board {
+pub(super) struct Scoreboard {
     pub(super) strategy: Strategy,
     pub(super) workers: usize,
     pub(super) entries: Vec<Entry>,
@@ -47,7 +35,7 @@ pub(super) struct Board {
 
 impl Entry {
     fn new(strategy: Strategy, workers: usize) -> Self {
-        Self { strategy, workers, slices: Vec::new(), batches: 0, standing: Standing::In }
+        Self { strategy, workers, slices: Vec::new(), batches: 0, status: CandidateStatus::Running }
     }
 
     pub(super) fn candidate(&self) -> Candidate {
@@ -55,7 +43,7 @@ impl Entry {
     }
 
     pub(super) fn is_in(&self) -> bool {
-        self.standing == Standing::In
+        self.status == CandidateStatus::Running
     }
 
     /// The median of its slices in GB/s; `None` if there are none.
@@ -96,13 +84,13 @@ impl Entry {
     }
 }
 
-impl Board {
+impl Scoreboard {
     pub(super) fn new(strategy: Strategy, workers: usize) -> Self {
         Self { strategy, workers, entries: Vec::new() }
     }
 
-    /// The place of a candidate, which is added if it is new.
-    pub(super) fn place(&mut self, strategy: Strategy, workers: usize) -> usize {
+    /// The index of a candidate, which is added if it is new.
+    pub(super) fn index_of(&mut self, strategy: Strategy, workers: usize) -> usize {
         let known = self.find(strategy, workers);
         known.unwrap_or_else(|| {
             self.entries.push(Entry::new(strategy, workers));
@@ -116,35 +104,35 @@ impl Board {
 
     /// The fastest of these that are in.
     pub(super) fn fastest(&self, among: impl IntoIterator<Item = usize>) -> Option<usize> {
-        let rated = among.into_iter().filter(|&place| self.entries[place].is_in());
-        let rated = rated.filter_map(|place| Some((place, self.entries[place].rate()?)));
-        rated.reduce(|best, next| if next.1 > best.1 { next } else { best }).map(|(place, _)| place)
+        let rated = among.into_iter().filter(|&index| self.entries[index].is_in());
+        let rated = rated.filter_map(|index| Some((index, self.entries[index].rate()?)));
+        rated.reduce(|best, next| if next.1 > best.1 { next } else { best }).map(|(index, _)| index)
     }
 
     /// Takes those of these candidates out that are clearly slower than the fastest of them.
     pub(super) fn drop_the_slow(&mut self, among: &[usize]) {
         let Some(best) = self.fastest(among.iter().copied()) else { return };
-        for &place in among {
-            let slow = self.entries[place].is_in() && self.entries[best].faster(&self.entries[place], HOPELESS);
+        for &index in among {
+            let slow = self.entries[index].is_in() && self.entries[best].faster(&self.entries[index], HOPELESS);
             if slow {
-                self.entries[place].standing = Standing::Slower;
+                self.entries[index].status = CandidateStatus::Slower;
             }
         }
     }
 
-    /// The places of a strategy's candidates.
+    /// The indices of a strategy's candidates.
     pub(super) fn of(&self, strategy: Strategy) -> impl Iterator<Item = usize> + '_ {
-        self.entries.iter().enumerate().filter(move |(_, entry)| entry.strategy == strategy).map(|(place, _)| place)
+        self.entries.iter().enumerate().filter(move |(_, entry)| entry.strategy == strategy).map(|(index, _)| index)
     }
 
     /// The fewest workers with which a strategy is as good as with any other number of them.
     pub(super) fn fewest_workers(&self, strategy: Strategy) -> Option<usize> {
         let best = self.entries[self.fastest(self.of(strategy))?].rate()?;
-        let good = |&place: &usize| {
-            let entry = &self.entries[place];
+        let good = |&index: &usize| {
+            let entry = &self.entries[index];
             entry.is_in() && entry.rate().is_some_and(|rate| rate >= AS_GOOD * best)
         };
-        self.of(strategy).filter(good).min_by_key(|&place| self.entries[place].workers)
+        self.of(strategy).filter(good).min_by_key(|&index| self.entries[index].workers)
     }
 
     /// Every strategy that is in, with its best number of workers.
@@ -162,14 +150,14 @@ impl Board {
     pub(super) fn choice(&self) -> Option<usize> {
         let finalists = self.finalists();
         let fastest = self.fastest(finalists.iter().copied())?;
-        let default = finalists.into_iter().find(|&place| self.entries[place].strategy == self.strategy);
+        let default = finalists.into_iter().find(|&index| self.entries[index].strategy == self.strategy);
         Some(default.filter(|&default| !self.beats(fastest, default)).unwrap_or(fastest))
     }
 
     /// The fastest strategy that is in, beside a chosen one.
     pub(super) fn rival(&self, chosen: usize) -> Option<usize> {
         let finalists = self.finalists().into_iter();
-        let others = finalists.filter(|&place| self.entries[place].strategy != self.entries[chosen].strategy);
+        let others = finalists.filter(|&index| self.entries[index].strategy != self.entries[chosen].strategy);
         self.fastest(others)
     }
 
@@ -182,7 +170,7 @@ impl Board {
     /// The entries by which two strategies can be compared.
     pub(super) fn pair(&self, ours: usize, theirs: usize) -> (usize, usize) {
         let together = self.entries[ours].ratio(&self.entries[theirs]).is_some();
-        let equal = |place: usize| self.find(self.entries[place].strategy, self.workers);
+        let equal = |index: usize| self.find(self.entries[index].strategy, self.workers);
         match (equal(ours), equal(theirs)) {
             (Some(ours), Some(theirs)) if !together => (ours, theirs),
             _ => (ours, theirs),
@@ -198,18 +186,18 @@ mod tests {
     const OTHER: Strategy = Strategy::SystemRing;
 
     /// A board on which each candidate has a slice in each of the first rounds.
-    fn board(measured: &[(Strategy, usize, &[f64])]) -> Board {
-        let mut board = Board::new(DEFAULT, 4);
+    fn board(measured: &[(Strategy, usize, &[f64])]) -> Scoreboard {
+        let mut board = Scoreboard::new(DEFAULT, 4);
         for &(strategy, workers, rates) in measured {
-            let place = board.place(strategy, workers);
-            board.entries[place].slices = (1..).zip(rates.iter().copied()).collect();
+            let index = board.index_of(strategy, workers);
+            board.entries[index].slices = (1..).zip(rates.iter().copied()).collect();
         }
         board
     }
 
     fn chosen(measured: &[(Strategy, usize, &[f64])]) -> Option<(Strategy, usize)> {
         let board = board(measured);
-        board.choice().map(|place| (board.entries[place].strategy, board.entries[place].workers))
+        board.choice().map(|index| (board.entries[index].strategy, board.entries[index].workers))
     }
 
     #[test]
@@ -244,9 +232,9 @@ mod tests {
     fn what_is_clearly_slower_is_dropped_and_what_failed_never_wins() {
         let mut board = board(&[(DEFAULT, 4, &[10.0, 10.0]), (OTHER, 4, &[7.0, 7.9]), (OTHER, 2, &[9.0, 11.0])]);
         board.drop_the_slow(&[0, 1, 2]);
-        let standings: Vec<bool> = board.entries.iter().map(Entry::is_in).collect();
-        assert_eq!(standings, [true, false, true]);
-        board.entries[0].standing = Standing::Failed("a test".to_owned());
+        let statuses: Vec<bool> = board.entries.iter().map(Entry::is_in).collect();
+        assert_eq!(statuses, [true, false, true]);
+        board.entries[0].status = CandidateStatus::Failed("a test".to_owned());
         assert_eq!(board.choice(), Some(2));
         assert_eq!(board.rival(2), None);
     }
@@ -254,7 +242,7 @@ mod tests {
     #[test]
     fn strategies_that_were_never_measured_together_are_compared_with_equal_workers() {
         let mut board = board(&[(DEFAULT, 4, &[10.0, 10.1, 10.2]), (OTHER, 4, &[10.1, 10.0, 10.2])]);
-        let later = board.place(OTHER, 8);
+        let later = board.index_of(OTHER, 8);
         board.entries[later].slices = vec![(7, 20.0), (8, 20.0)];
         assert_eq!(board.choice(), Some(0), "more workers are no merit of the strategy");
         assert_eq!(board.pair(later, 0), (1, 0));

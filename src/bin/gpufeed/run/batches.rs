@@ -9,11 +9,11 @@ use clap::{Args, ValueEnum};
 use gpufeed::{BadSamples, LastBatch, LoaderOptions, Subset, Tolerance};
 
 use super::state::StateFile;
-use crate::args::usage_error;
+use crate::args::{UsageError, usage_error};
 
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Batches")]
-pub struct CareArgs {
+pub struct BatchArgs {
     /// Only these samples, counted from 0, the last one excluded
     #[arg(long, value_name = "FIRST..LAST", value_parser = parse_range)]
     samples: Option<Range<u64>>,
@@ -32,7 +32,7 @@ pub struct CareArgs {
     /// The most bad samples in an epoch, as a number or as in 1% [default: all]
     #[arg(long, value_name = "N|N%", requires = "bad_samples")]
     max_bad: Option<MaxBad>,
-    /// Give up after so many seconds in which nothing moves, and say what waits for what; 0 for never [default: 300]
+    /// Give up after this many seconds in which nothing moves, and report what waits for what; 0 for never [default: 300]
     #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
     stall_timeout: Option<Duration>,
     /// Keep where delivery stands in this file, for --resume: each second, and at the end, however it comes
@@ -49,7 +49,7 @@ enum BadArg {
     Fail,
     /// They are left out, and their batches are shorter
     Skip,
-    /// Others take their places, the same in every run
+    /// Others stand in for them, the same in every run
     Substitute,
 }
 
@@ -76,12 +76,12 @@ impl FromStr for MaxBad {
     }
 }
 
-impl CareArgs {
+impl BatchArgs {
     /// Checks what the parser cannot: a limit where nothing is tolerated.
     ///
     /// # Errors
     /// One of usage.
-    pub fn check(&self) -> Result<(), clap::Error> {
+    pub fn check(&self) -> Result<(), UsageError> {
         match (self.bad_samples, self.max_bad) {
             (Some(BadArg::Fail), Some(_)) => Err(usage_error("run", "--max-bad is not for --bad-samples fail")),
             _ => Ok(()),

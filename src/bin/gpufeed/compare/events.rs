@@ -12,13 +12,13 @@ use super::table::flags;
 use crate::{output, units};
 
 /// Follows one device.
-pub struct Progress {
+pub struct EventPrinter {
     bar: Option<ProgressBar>,
     device: String,
     flags: String,
 }
 
-impl Progress {
+impl EventPrinter {
     pub fn new(adapter: &AdapterInfo, configurations: usize, debug_build: bool) -> Self {
         let bar = stderr().is_terminal().then(|| {
             let bar = ProgressBar::new(configurations as u64);
@@ -34,7 +34,7 @@ impl Progress {
     }
 
     pub fn event(&self, event: &Event) {
-        let text = format!("{}: {}", self.device, self.words(event));
+        let text = format!("{}: {}", self.device, self.describe(event));
         match &self.bar {
             Some(bar) if lasting(event) => bar.println(text),
             Some(bar) => bar.set_message(text),
@@ -43,7 +43,7 @@ impl Progress {
         }
     }
 
-    fn words(&self, event: &Event) -> String {
+    fn describe(&self, event: &Event) -> String {
         match event {
             Event::Verifying { settings } => format!("{}: verifying", name(settings)),
             Event::Verified { settings, verified } => format!(
@@ -55,13 +55,14 @@ impl Progress {
             ),
             Event::Unsupported { settings, reason } => format!("{}: not available: {reason}", settings.strategy),
             Event::Failed { settings, message } => format!("{}: failed: {message}", name(settings)),
-            Event::Timed { settings, round, of, images_s, gb_s } => format!(
+            Event::Timed { settings, round, of, samples_s, gb_s } => format!(
                 "{}: round {round} of {of}: {} samples/s, {} GB/s{}",
                 name(settings),
-                units::digits(*images_s),
+                units::digits(*samples_s),
                 units::digits(*gb_s),
                 self.flags
             ),
+            other => format!("{other:?}"),
         }
     }
 }
@@ -76,7 +77,7 @@ fn name(settings: &Settings) -> String {
     format!("{strategy} (batch {batch_size}, {workers} workers, {slots} slots)")
 }
 
-impl Drop for Progress {
+impl Drop for EventPrinter {
     fn drop(&mut self) {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();

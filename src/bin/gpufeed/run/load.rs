@@ -8,44 +8,32 @@ use std::time::{Duration, Instant};
 use anyhow::{Error, Result};
 use gpufeed::{AnyEpoch, LoadError, ResumeToken};
 
-use super::open::{Feed, named};
-use super::progress::Progress;
-use super::report::noun;
+use super::bar::SampleBar;
+use super::ending::{Ending, Stopped};
+use super::open::{DeviceRun, named};
 use super::state::StateFile;
 use crate::interrupt;
+use crate::units::noun;
 
 /// How often a wait looks for Ctrl-C.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
-
-/// How loading onto one device ended.
-pub struct Ending {
-    /// From the common start until the device had done its last batch.
-    pub elapsed: Duration,
-    pub interrupted: bool,
-    pub error: Option<Error>,
-}
-
-/// The error of a device that another's error has stopped.
-#[derive(Debug, thiserror::Error)]
-#[error("stopped: another device failed")]
-pub struct Stopped;
 
 /// What the devices of a run share.
 struct Run<'a> {
     epochs: u32,
     state: Option<&'a StateFile>,
     start: Instant,
-    progress: Progress,
+    bar: SampleBar,
     /// Whether one has failed.
     failed: AtomicBool,
 }
 
 /// Feeds all devices at once until each has had its share, or one fails, or Ctrl-C ends them all.
-pub fn load(feeds: &mut [Feed], epochs: u32, state: Option<&StateFile>) -> Vec<Ending> {
+pub fn load(feeds: &mut [DeviceRun], epochs: u32, state: Option<&StateFile>) -> Vec<Ending> {
     let samples = feeds.iter().map(|feed| samples_left(feed, epochs)).fold(0, u64::saturating_add);
     let sample = feeds[0].loader.source().layout();
-    let progress = Progress::new(samples, noun(sample), sample.byte_len() as u64);
-    let run = Run { epochs, state, start: Instant::now(), progress, failed: AtomicBool::new(false) };
+    let bar = SampleBar::new(samples, noun(sample), sample.byte_len() as u64);
+    let run = Run { epochs, state, start: Instant::now(), bar, failed: AtomicBool::new(false) };
     if let [only] = feeds {
         return vec![run.feed(0, only)];
     }
@@ -66,7 +54,7 @@ pub fn load(feeds: &mut [Feed], epochs: u32, state: Option<&StateFile>) -> Vec<E
 
 impl Run<'_> {
     /// As [`feed`](Self::feed), with an error that names the device.
-    fn feed_named(&self, number: usize, feed: &mut Feed) -> Ending {
+    fn feed_named(&self, number: usize, feed: &mut DeviceRun) -> Ending {
         let mut ending = self.feed(number, feed);
         ending.error = ending.error.map(|error| match error.is::<Stopped>() {
             true => error,
@@ -75,7 +63,7 @@ impl Run<'_> {
         ending
     }
 
-    fn feed(&self, number: usize, feed: &mut Feed) -> Ending {
+    fn feed(&self, number: usize, feed: &mut DeviceRun) -> Ending {
         let delivered = self.all_epochs(number, feed);
         // Batches are delivered as soon as their work is queued: the clock runs until the device has done it.
         self.ending(delivered.and_then(|whole| Ok(feed.loader.wait_idle().map(|()| whole)?)))
@@ -94,7 +82,7 @@ impl Run<'_> {
     }
 
     /// Whether they were delivered whole.
-    fn all_epochs(&self, number: usize, feed: &mut Feed) -> Result<bool> {
+    fn all_epochs(&self, number: usize, feed: &mut DeviceRun) -> Result<bool> {
         let first = feed.token.as_ref().map_or(0, ResumeToken::epoch);
         for epoch in first..self.epochs.into() {
             if !self.one_epoch(number, feed, epoch)? {
@@ -105,7 +93,7 @@ impl Run<'_> {
     }
 
     /// Whether the epoch was delivered whole.
-    fn one_epoch(&self, number: usize, feed: &mut Feed, epoch: u64) -> Result<bool> {
+    fn one_epoch(&self, number: usize, feed: &mut DeviceRun, epoch: u64) -> Result<bool> {
         let batches = feed.loader.batches_per_epoch();
         let mut epoch = match feed.token.take() {
             Some(token) => feed.loader.resume(&token)?,
@@ -128,7 +116,7 @@ impl Run<'_> {
                 saver.save(&batch, batches)?;
             }
             self.note(number, &epoch)?;
-            self.progress.add(batch.len() as u64);
+            self.bar.add(batch.len() as u64);
         }
         // Behind batches of which nothing was left, too.
         self.note(number, &epoch)?;
@@ -142,7 +130,7 @@ impl Run<'_> {
 }
 
 /// The samples that a device has yet to be fed.
-fn samples_left(feed: &Feed, epochs: u32) -> u64 {
+fn samples_left(feed: &DeviceRun, epochs: u32) -> u64 {
     let (loader, batch_size) = (&feed.loader, feed.loader.options().batch_size as u64);
     let (epoch, batch) = feed.token.as_ref().map_or((0, 0), |token| (token.epoch(), token.batch()));
     let left = u64::from(epochs).saturating_sub(epoch).saturating_mul(loader.samples_per_epoch());

@@ -2,53 +2,24 @@
 
 use std::fmt::Write;
 
-use super::Exporter;
-use crate::measure::report::{Configuration, DeviceReport, DeviceStatus, Report, Round, Status};
+use super::columns::{Measured, SIZES, keys};
+use super::configuration::{Configuration, Status};
+use super::device::{DeviceReport, DeviceStatus};
+use super::exporter::Exporter;
+use super::figures::Figures;
+use super::whole::Report;
 
 /// Comma-separated values with a header line (RFC 4180). One line a round; a configuration without rounds, and a device
 /// without configurations, is one line with empty numbers.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Csv;
 
-const HEADER: [&str; 32] = [
-    "date",
-    "gpufeed",
-    "debug_build",
-    "device",
-    "device_name",
-    "driver",
-    "software",
-    "strategy",
-    "batch_size",
-    "workers",
-    "slots",
-    "outputs",
-    "state",
-    "reason",
-    "round",
-    "seconds",
-    "batches",
-    "images_s",
-    "gb_s",
-    "cpu_s_per_gb",
-    "staging_gb_s",
-    "host_memcpy_gb_s",
-    "device_copy_gb_s",
-    "latency_p50_us",
-    "latency_p95_us",
-    "latency_p99_us",
-    "wait_p50_us",
-    "wait_p95_us",
-    "wait_p99_us",
-    "gpu_copy_gb_s",
-    "gpu_kernel_gb_s",
-    "kernel_ceiling_gb_s",
-];
+const ABOUT: [&str; 7] = ["date", "gpufeed", "debug_build", "device", "device_name", "driver", "software"];
 
 impl Exporter for Csv {
     fn export(&self, report: &Report) -> String {
         let mut out = String::new();
-        line(&mut out, &HEADER.map(str::to_owned));
+        line(&mut out, &header());
         for device in &report.devices {
             if device.configurations.is_empty() {
                 line(&mut out, &[about(report, device), no_settings(device), no_round()].concat());
@@ -58,13 +29,19 @@ impl Exporter for Csv {
                 if configuration.rounds.is_empty() {
                     line(&mut out, &[start.clone(), no_round()].concat());
                 }
-                for (number, one) in configuration.rounds.iter().enumerate() {
-                    line(&mut out, &[start.clone(), round(number, one, device, configuration)].concat());
+                for (index, one) in configuration.rounds.iter().enumerate() {
+                    let figures = Measured::of(device, configuration, std::slice::from_ref(one)).figures();
+                    line(&mut out, &[start.clone(), round(index + 1, &figures)].concat());
                 }
             }
         }
         out
     }
+}
+
+fn header() -> Vec<String> {
+    let settings = std::iter::once("strategy").chain(SIZES.iter().map(|size| size.key)).chain(["state", "reason"]);
+    ABOUT.into_iter().chain(settings).chain(["round"]).chain(keys()).map(str::to_owned).collect()
 }
 
 fn about(report: &Report, device: &DeviceReport) -> Vec<String> {
@@ -88,11 +65,8 @@ fn settings(configuration: &Configuration) -> Vec<String> {
         Status::Unsupported { reason } => ("unsupported", reason.as_str()),
         Status::Failed { message, .. } => ("failed", message.as_str()),
     };
-    let sizes = [settings.batch_size, settings.workers, settings.slots, settings.outputs];
-    std::iter::once(settings.strategy.to_string())
-        .chain(sizes.map(|size| size.to_string()))
-        .chain([state.to_owned(), reason.to_owned()])
-        .collect()
+    let sizes = SIZES.iter().map(|size| (size.of)(settings).to_string());
+    std::iter::once(settings.strategy.to_string()).chain(sizes).chain([state.to_owned(), reason.to_owned()]).collect()
 }
 
 fn no_settings(device: &DeviceReport) -> Vec<String> {
@@ -103,36 +77,16 @@ fn no_settings(device: &DeviceReport) -> Vec<String> {
         DeviceStatus::Timeout { seconds } => ("timeout", format!("killed after {seconds} s")),
         DeviceStatus::Error { message } => ("error", message.clone()),
     };
-    [vec![String::new(); 5], vec![state.to_owned(), reason]].concat()
+    [vec![String::new(); 1 + SIZES.len()], vec![state.to_owned(), reason]].concat()
 }
 
 fn no_round() -> Vec<String> {
-    vec![String::new(); HEADER.len() - 14]
+    vec![String::new(); 1 + keys().count()]
 }
 
-fn round(number: usize, round: &Round, device: &DeviceReport, configuration: &Configuration) -> Vec<String> {
-    let sizes = &configuration.settings;
-    let ceilings = device.ceilings.iter().find(|c| (c.batch_size, c.workers) == (sizes.batch_size, sizes.workers));
-    let optional = |value: Option<f64>| value.map(|value| value.to_string()).unwrap_or_default();
-    let mut fields = vec![
-        (number + 1).to_string(),
-        round.seconds.to_string(),
-        round.batches.to_string(),
-        round.images_s.to_string(),
-        round.gb_s.to_string(),
-        optional(round.cpu_s_per_gb),
-        optional(round.staging_gb_s),
-        optional(ceilings.and_then(|c| c.host_memcpy_gb_s)),
-        optional(ceilings.and_then(|c| c.device_copy_gb_s)),
-    ];
-    for percentiles in [round.stats.latency, round.stats.wait] {
-        fields.extend([percentiles.p50_us, percentiles.p95_us, percentiles.p99_us].map(|us| us.to_string()));
-    }
-    let gpu = configuration.gpu;
-    fields.push(optional(gpu.and_then(|gpu| gpu.copy_gb_s)));
-    fields.push(optional(gpu.and_then(|gpu| gpu.kernel_gb_s)));
-    fields.push(optional(device.kernel_ceiling_gb_s));
-    fields
+fn round(number: usize, figures: &Figures) -> Vec<String> {
+    let figure = |key| figures.get(key).map(|figure| figure.to_string()).unwrap_or_default();
+    std::iter::once(number.to_string()).chain(keys().map(figure)).collect()
 }
 
 fn line(out: &mut String, fields: &[String]) {
@@ -159,8 +113,15 @@ mod tests {
         let text = Csv.export(&report());
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines.len(), 1 + 3 + 3 + 1 + 1 + 1);
-        assert!(lines[1].starts_with("2024-02-29T23:59:59Z,0.1.0,true,host,host memory,none,true,mapped-ring,64,2,4,3,measured,,1,1,250,2000,2,0.25,2,4,8,"));
-        assert!(lines[1].ends_with(",6,30,40"), "{}", lines[1]);
+        let start =
+            "2024-02-29T23:59:59Z,0.1.0,true,host,host memory,none,true,mapped-ring,64,2,4,3,measured,,1,2000,,2,0.25,";
+        assert!(lines[1].starts_with(start), "{}", lines[1]);
+        let value = |key: &str| {
+            let index = lines[0].split(',').position(|name| name == key).expect("a column");
+            lines[1].split(',').nth(index).expect("as many as the header")
+        };
+        let keys = ["gpu_copy_gb_s", "gpu_kernel_percent_of_ceiling", "pageable_copy_gb_s", "round_batches"];
+        assert_eq!(keys.map(value), ["6", "75", "1", "250"]);
         assert!(lines[7].contains("direct-map,64,2,4,3,unsupported,\"no | mapping, \"\"here\"\"\",,"), "{}", lines[7]);
         assert!(lines[8].contains("failed,batch 3 is wrong,,"));
         assert!(lines[9].contains("crashed,signal 11,,"));
@@ -171,7 +132,7 @@ mod tests {
         let mut report = report();
         report.devices[0].configurations[2].status = Status::NotReached;
         for line in Csv.export(&report).lines() {
-            assert_eq!(line.split(',').count(), HEADER.len(), "{line}");
+            assert_eq!(line.split(',').count(), header().len(), "{line}");
         }
     }
 }

@@ -1,7 +1,8 @@
-//! Why something was chosen, in words. Pure.
+//! A description of why something was chosen. Pure.
 
-use super::AutoOptions;
-use super::board::{Board, Entry, Standing};
+use super::candidate::CandidateStatus;
+use super::options::AutoOptions;
+use super::scoreboard::{Entry, Scoreboard};
 use crate::backend::{AdapterInfo, Strategy};
 
 /// Of a candidate without numbers.
@@ -17,7 +18,7 @@ pub(super) fn no_choice(auto: &AutoOptions, strategy: Strategy) -> String {
 }
 
 /// What was chosen, and the evidence for it.
-pub(super) fn why(board: &Board, chosen: usize, adapter: &AdapterInfo, workers_open: bool) -> String {
+pub(super) fn why(board: &Scoreboard, chosen: usize, adapter: &AdapterInfo, workers_open: bool) -> String {
     let mut parts = vec![strategy(board, chosen)];
     if workers_open {
         parts.push(workers(board, chosen));
@@ -28,7 +29,7 @@ pub(super) fn why(board: &Board, chosen: usize, adapter: &AdapterInfo, workers_o
 }
 
 /// Why the defaults stay although nothing was measured.
-pub(super) fn nothing(board: &Board, seconds: f64) -> String {
+pub(super) fn nothing(board: &Scoreboard, seconds: f64) -> String {
     let mut parts = vec![format!(
         "nothing could be measured in {seconds:.1} s: kept `{}` with {}",
         board.strategy,
@@ -38,11 +39,11 @@ pub(super) fn nothing(board: &Board, seconds: f64) -> String {
     parts.join("; ")
 }
 
-fn strategy(board: &Board, chosen: usize) -> String {
+fn strategy(board: &Scoreboard, chosen: usize) -> String {
     let entry = &board.entries[chosen];
     let (name, rate) = (entry.strategy, gb_s(entry));
     let head = format!("`{name}` {rate} with {}", count(entry.workers));
-    let default = board.of(board.strategy).find(|&place| board.entries[place].rate().is_some());
+    let default = board.of(board.strategy).find(|&index| board.entries[index].rate().is_some());
     if entry.strategy != board.strategy {
         let Some(default) = default else {
             return format!("{head}; the default `{}` was not measured", board.strategy);
@@ -74,7 +75,7 @@ fn strategy(board: &Board, chosen: usize) -> String {
 }
 
 /// `1.45 times`.
-fn times(board: &Board, ours: usize, theirs: usize) -> String {
+fn times(board: &Scoreboard, ours: usize, theirs: usize) -> String {
     let (ours, theirs) = board.pair(ours, theirs);
     let (ours, theirs) = (&board.entries[ours], &board.entries[theirs]);
     let ratio = ours.ratio(theirs).map(|ratio| ratio.ratio);
@@ -83,7 +84,7 @@ fn times(board: &Board, ours: usize, theirs: usize) -> String {
 }
 
 /// What other numbers of workers would do.
-fn workers(board: &Board, chosen: usize) -> String {
+fn workers(board: &Scoreboard, chosen: usize) -> String {
     let entry = &board.entries[chosen];
     if entry.strategy.is_direct() {
         return "the device reads the source by itself, without workers".to_owned();
@@ -91,9 +92,9 @@ fn workers(board: &Board, chosen: usize) -> String {
     let Some(rate) = entry.rate() else { return "its workers were not measured".to_owned() };
     let mut others: Vec<(usize, f64)> = board
         .of(entry.strategy)
-        .filter(|&place| place != chosen)
-        .filter_map(|place| {
-            let other = &board.entries[place];
+        .filter(|&index| index != chosen)
+        .filter_map(|index| {
+            let other = &board.entries[index];
             let ratio = other.ratio(entry).map(|ratio| ratio.ratio).or_else(|| Some(other.rate()? / rate))?;
             Some((other.workers, 100.0 * (ratio - 1.0)))
         })
@@ -106,17 +107,17 @@ fn workers(board: &Board, chosen: usize) -> String {
     format!("against {}: {}", count(entry.workers), others.join(", "))
 }
 
-fn failures(board: &Board) -> impl Iterator<Item = String> + '_ {
-    board.entries.iter().filter_map(|entry| match &entry.standing {
-        Standing::Failed(reason) => {
+fn failures(board: &Scoreboard) -> impl Iterator<Item = String> + '_ {
+    board.entries.iter().filter_map(|entry| match &entry.status {
+        CandidateStatus::Failed(reason) => {
             Some(format!("`{}` with {} could not be measured: {reason}", entry.strategy, count(entry.workers)))
         }
-        Standing::TooSlow => Some(format!("`{}` with {}: {TOO_SLOW}", entry.strategy, count(entry.workers))),
-        Standing::In | Standing::Slower => None,
+        CandidateStatus::TooSlow => Some(format!("`{}` with {}: {TOO_SLOW}", entry.strategy, count(entry.workers))),
+        CandidateStatus::Running | CandidateStatus::Slower => None,
     })
 }
 
-/// What the numbers do not tell.
+/// What the numbers do not say.
 fn kind(adapter: &AdapterInfo, chosen: Strategy) -> Option<String> {
     if adapter.is_software() {
         return Some("a software device: true here, and no evidence of any GPU's speed".to_owned());
@@ -127,16 +128,16 @@ fn kind(adapter: &AdapterInfo, chosen: Strategy) -> Option<String> {
 }
 
 /// The fastest other strategy that was measured, in or out.
-fn next_best(board: &Board, but: Strategy) -> Option<usize> {
+fn next_best(board: &Scoreboard, but: Strategy) -> Option<usize> {
     let others = board.entries.iter().enumerate().filter(|(_, entry)| entry.strategy != but);
-    let rated = others.filter_map(|(place, entry)| Some((place, entry.rate()?)));
-    rated.reduce(|best, next| if next.1 > best.1 { next } else { best }).map(|(place, _)| place)
+    let rated = others.filter_map(|(index, entry)| Some((index, entry.rate()?)));
+    rated.reduce(|best, next| if next.1 > best.1 { next } else { best }).map(|(index, _)| index)
 }
 
 /// A strategy's fastest measured number of workers, in or out.
-fn best_of(board: &Board, strategy: Strategy) -> Option<usize> {
-    let rated = board.of(strategy).filter_map(|place| Some((place, board.entries[place].rate()?)));
-    rated.reduce(|best, next| if next.1 > best.1 { next } else { best }).map(|(place, _)| place)
+fn best_of(board: &Scoreboard, strategy: Strategy) -> Option<usize> {
+    let rated = board.of(strategy).filter_map(|index| Some((index, board.entries[index].rate()?)));
+    rated.reduce(|best, next| if next.1 > best.1 { next } else { best }).map(|(index, _)| index)
 }
 
 fn gb_s(entry: &Entry) -> String {
@@ -156,11 +157,11 @@ mod tests {
     use crate::backend::host::host_info;
     use crate::backend::{DeviceType, StrategySupport};
 
-    fn board(measured: &[(Strategy, usize, &[f64])]) -> Board {
-        let mut board = Board::new(Strategy::MappedRing, 4);
+    fn board(measured: &[(Strategy, usize, &[f64])]) -> Scoreboard {
+        let mut board = Scoreboard::new(Strategy::MappedRing, 4);
         for &(strategy, workers, rates) in measured {
-            let place = board.place(strategy, workers);
-            board.entries[place].slices = (1..).zip(rates.iter().copied()).collect();
+            let index = board.index_of(strategy, workers);
+            board.entries[index].slices = (1..).zip(rates.iter().copied()).collect();
         }
         board
     }
@@ -172,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn a_winner_is_told_with_both_numbers_and_the_workers_beside_it() {
+    fn a_winner_is_described_with_both_numbers_and_the_workers_beside_it() {
         let board = board(&[
             (Strategy::MappedRing, 4, &[9.8, 9.8, 9.8]),
             (Strategy::SystemRing, 4, &[14.2, 14.2, 14.2]),
@@ -206,8 +207,8 @@ mod tests {
     #[test]
     fn what_failed_is_named_with_its_reason() {
         let mut board = board(&[(Strategy::MappedRing, 4, &[]), (Strategy::Imported, 4, &[])]);
-        board.entries[0].standing = Standing::TooSlow;
-        board.entries[1].standing = Standing::Failed("no such memory".to_owned());
+        board.entries[0].status = CandidateStatus::TooSlow;
+        board.entries[1].status = CandidateStatus::Failed("no such memory".to_owned());
         assert_eq!(
             nothing(&board, 1.52),
             "nothing could be measured in 1.5 s: kept `mapped-ring` with 4 workers; `mapped-ring` with 4 workers: too few \

@@ -1,114 +1,42 @@
 //! Checking what a loader delivers, batch by batch, before any of it is timed.
 //!
 //! An untimed epoch runs with the very settings that will be timed. Of every batch the indices are compared with the sampler's
-//! order, and the device's fingerprint of each sample with the CPU's own, of the sample as the source tells it once more. Of the
+//! order, and the device's fingerprint of each sample with the CPU's own, of the sample as the source reads it once more. Of the
 //! first, a middle and the last batch (of small batches: of all) the whole tensor is read back and compared with the f64 oracle.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use serde::{Deserialize, Serialize};
-
-use super::check::{Checker, Mismatch};
+use super::check::Checker;
 use crate::backend::{Backend, Footprint};
-use crate::error::{DeviceError, LayoutError, LoadError, OpenError, SourceError};
 use crate::loader::{Batch, Loader, LoaderOptions, Order, Sampler};
+use crate::measure::outcome::{Verified, VerifyError};
 use crate::source::Source;
 
 /// Tensors up to this many bytes are all compared whole.
 const SMALL_TENSOR: usize = 256 << 10;
 
-/// What was checked.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Verified {
-    /// Batches whose indices and fingerprints were compared.
-    pub batches: u64,
-    /// Samples in them.
-    pub samples: u64,
-    /// Batches whose whole tensor was compared.
-    pub tensors: u64,
-}
-
-/// Why something cannot be relied on.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum VerifyError {
-    /// What was delivered is wrong.
-    #[error(transparent)]
-    Wrong(#[from] Mismatch),
-    /// The source did not tell a sample a second time.
-    #[error("batch {batch}: sample {index} could not be read again to compare: {source}")]
-    Source {
-        /// The batch.
-        batch: u64,
-        /// The sample.
-        index: u64,
-        /// The source's own error.
-        source: SourceError,
-    },
-    /// A batch could not be read back.
-    #[error("batch {batch} could not be read back: {source}")]
-    ReadBack {
-        /// The batch.
-        batch: u64,
-        /// The device's error.
-        source: DeviceError,
-    },
-    /// The loader could not be made.
-    #[error(transparent)]
-    Open(#[from] OpenError),
-    /// The loader delivered an error.
-    #[error(transparent)]
-    Load(#[from] LoadError),
-    /// The samples and what is to be made of them do not fit.
-    #[error(transparent)]
-    Layout(#[from] LayoutError),
-    /// The caller asked for an end.
-    #[error("stopped")]
-    Stopped,
-}
-
-impl VerifyError {
-    /// Whether wrong data was delivered, rather than none.
-    #[must_use]
-    pub fn is_wrong_data(&self) -> bool {
-        matches!(self, Self::Wrong(_))
-    }
-
-    /// Whether the device is gone.
-    #[must_use]
-    pub fn is_lost(&self) -> bool {
-        matches!(
-            self,
-            Self::Load(LoadError::Device { source: DeviceError::Lost { .. }, .. })
-                | Self::ReadBack { source: DeviceError::Lost { .. }, .. }
-                | Self::Open(OpenError::Device(DeviceError::Lost { .. }))
-        )
-    }
-}
-
 /// How much is checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Extent {
+pub(in crate::measure) struct Extent {
     /// At most this many batches: an epoch, usually. [`Extent::minimum`] is checked in any case.
-    pub batches: u64,
+    pub(in crate::measure) batches: u64,
     /// No further batch after this long. [`Extent::minimum`] is checked in any case.
-    pub time: Duration,
+    pub(in crate::measure) time: Duration,
 }
 
 impl Extent {
     /// Every slot and every output is used at least twice by then.
-    #[must_use]
-    pub fn minimum(options: &LoaderOptions) -> u64 {
+    fn minimum(options: &LoaderOptions) -> u64 {
         (options.slots + options.outputs + 2) as u64
     }
 }
 
-/// Checks a loader with these options on `source`, and tells the memory it took.
+/// Checks a loader with these options on `source`, and returns the memory it took.
 ///
 /// # Errors
 /// [`VerifyError`]; of wrong data it says in which batch and sample, and what differs.
-pub fn verify<B: Backend>(
+pub(in crate::measure) fn verify<B: Backend>(
     backend: &B,
     source: &Arc<dyn Source>,
     options: &LoaderOptions,
@@ -166,7 +94,7 @@ fn check_batch<B: Backend>(
 ///
 /// # Errors
 /// As [`verify`].
-pub(super) fn check_timed<B: Backend>(
+pub(in crate::measure) fn check_timed<B: Backend>(
     checker: &mut Checker,
     options: &LoaderOptions,
     batch: &Batch<B>,
@@ -183,5 +111,5 @@ fn order(source: &dyn Source, options: &LoaderOptions, epoch: u64) -> Sampler {
 }
 
 #[cfg(test)]
-#[path = "verify_tests.rs"]
+#[path = "tests.rs"]
 mod tests;

@@ -2,7 +2,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::*;
 use crate::backend::host::{Faults, HostBackend};
+use crate::error::SourceError;
 use crate::layout::SampleLayout;
+use crate::measure::outcome::Mismatch;
 use crate::preprocess::{FloatType, Normalize, Preprocess, TensorLayout};
 use crate::source::random_images;
 use crate::staging::SampleWriter;
@@ -21,7 +23,7 @@ fn run(source: &Arc<dyn Source>, options: &LoaderOptions, extent: Extent) -> Res
     verify(&HostBackend::new(), source, options, extent, &|| false).map(|(verified, _)| verified)
 }
 
-/// Tells sample `index` differently after `honest` reads of it.
+/// Reads sample `index` differently after `honest` reads of it.
 struct Fickle {
     inner: Arc<dyn Source>,
     index: u64,

@@ -1,0 +1,31 @@
+//! What copying alone reaches.
+
+use serde::{Deserialize, Serialize};
+
+use super::configuration::Settings;
+
+/// What copying alone reaches with one batch size and number of workers. The device's copy is a ceiling, the host's a reference.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Ceilings {
+    /// Samples in a batch.
+    pub batch_size: usize,
+    /// Threads that copied.
+    pub workers: usize,
+    /// A parallel memcpy on the host, in GB/s: one sample a round. A strategy may pass it: it may copy better, or not at all.
+    pub host_memcpy_samples: Vec<f64>,
+    /// Their median.
+    pub host_memcpy_gb_s: Option<f64>,
+    /// The device's own copy from staging to device memory, in GB/s.
+    pub device_copy_gb_s: Option<f64>,
+    /// The driver's copy from ordinary memory, where its API has one, in GB/s.
+    pub pageable_copy_gb_s: Option<f64>,
+    /// Why there is no device copy, if there is none.
+    pub device_copy_error: Option<String>,
+}
+
+impl Ceilings {
+    /// Those of the sizes that settings have.
+    pub(super) fn of<'a>(all: &'a [Self], settings: &Settings) -> Option<&'a Self> {
+        all.iter().find(|one| (one.batch_size, one.workers) == (settings.batch_size, settings.workers))
+    }
+}

@@ -1,0 +1,90 @@
+use crate::backend::{GpuTimes, Strategy};
+use crate::loader::{Bottleneck, LoaderStats, PumpWaits};
+use crate::measure::report::{GpuRates, Status};
+use crate::measure::testing::{device, measured};
+
+#[test]
+fn the_fastest_strategy_wins_with_its_ratio_to_the_next() {
+    let mut report = device(vec![
+        measured(Strategy::WriteBuffer, 64, &[100.0, 101.0, 99.0]),
+        measured(Strategy::MappedRing, 64, &[200.0, 202.0, 198.0]),
+    ]);
+    report.summarise();
+    let winner = report.winner.expect("a winner");
+    assert_eq!(winner.settings.strategy, Strategy::MappedRing);
+    assert_eq!(winner.runner_up.map(|s| s.strategy), Some(Strategy::WriteBuffer));
+    assert_eq!((winner.ratio, winner.rounds, winner.beyond_noise), (Some(2.0), 3, true));
+    assert!(report.sweep.is_empty(), "one combination of sizes is no sweep");
+}
+
+#[test]
+fn a_sweep_has_a_winner_for_each_combination_and_strategies_meet_at_their_best() {
+    let mut report = device(vec![
+        measured(Strategy::WriteBuffer, 8, &[300.0; 3]),
+        measured(Strategy::MappedRing, 8, &[200.0; 3]),
+        measured(Strategy::WriteBuffer, 64, &[100.0; 3]),
+        measured(Strategy::MappedRing, 64, &[400.0; 3]),
+    ]);
+    report.summarise();
+    let winners: Vec<_> = report.sweep.iter().map(|w| (w.settings.batch_size, w.settings.strategy)).collect();
+    assert_eq!(winners, [(8, Strategy::WriteBuffer), (64, Strategy::MappedRing)]);
+    let winner = report.winner.expect("a winner");
+    assert_eq!((winner.settings.batch_size, winner.runner_up.map(|s| s.batch_size)), (64, Some(8)));
+}
+
+#[test]
+fn what_failed_does_not_win_and_shares_are_of_the_copy() {
+    let mut fast = measured(Strategy::WriteBuffer, 64, &[900.0; 3]);
+    fast.status = Status::Failed { message: "wrong bytes".into(), wrong_data: true };
+    let mut report = device(vec![fast, measured(Strategy::MappedRing, 64, &[200.0; 3])]);
+    report.ceilings[0].device_copy_gb_s = Some(0.5);
+    report.summarise();
+    assert_eq!(report.winner.as_ref().map(|w| w.settings.strategy), Some(Strategy::MappedRing));
+    let figures = &report.configurations[1].figures;
+    assert_eq!(["percent_of_copy", "times_memcpy"].map(|key| figures.get(key)), [Some(40.0), Some(0.05)]);
+    assert_eq!(["staging_gb_s", "staging_times_memcpy"].map(|key| figures.get(key)), [Some(2.0), Some(0.5)]);
+}
+
+#[test]
+fn nothing_is_shown_above_its_ceiling() {
+    let mut report = device(vec![measured(Strategy::MappedRing, 64, &[9600.0; 3])]);
+    let times = GpuTimes { batches: 9, ..GpuTimes::default() };
+    let clock = GpuRates { times, copy_gb_s: Some(7.9), kernel_gb_s: Some(2_028_169.0) };
+    report.configurations[0].gpu = Some(clock);
+    report.software = false;
+    report.kernel_ceiling_gb_s = Some(3_000_000.0);
+    report.summarise();
+    report.summarise();
+    assert_eq!(report.kernel_ceiling_gb_s, None, "the ceiling's clock is no better");
+    assert!(report.kernel_ceiling_error.as_deref().is_some_and(|why| why.contains("is no measurement")));
+    let row = &report.configurations[0];
+    let figure = |key: &str| row.figures.get(key);
+    assert_eq!((figure("percent_of_copy"), figure("times_memcpy")), (None, Some(2.4)), "120% of a copy is no ceiling");
+    assert_eq!((figure("gpu_copy_gb_s"), figure("gpu_kernel_gb_s")), (Some(7.9), None));
+    assert!(matches!(&row.doubts[..], [why] if why.contains("kernels by the device's clock: 2028169 GB/s")), "{row:?}");
+}
+
+#[test]
+fn what_held_a_recorded_configuration_back_is_judged_as_a_loader_is() {
+    let mut row = measured(Strategy::PinnedRing, 64, &[100.0; 3]);
+    for round in &mut row.rounds {
+        let waits = PumpWaits { device_s: 0.9, ..PumpWaits::default() };
+        round.stats = LoaderStats { batches: 50, active_s: 1.0, waits, ..LoaderStats::default() };
+    }
+    // 30 ms of copies and 10 ms of kernels a batch, in a pass of its own.
+    let times = GpuTimes { copy_s: 0.15, kernel_s: 0.05, batches: 5 };
+    row.gpu = Some(GpuRates { times, copy_gb_s: Some(6.0), kernel_gb_s: Some(30.0) });
+    let mut report = device(vec![row]);
+    report.summarise();
+    let held_back = report.configurations[0].held_back.expect("judged");
+    assert_eq!(held_back.bottleneck, Bottleneck::Copy);
+    let recorded = serde_json::to_string(&report).expect("JSON");
+    let mut again: crate::measure::report::DeviceReport = serde_json::from_str(&recorded).expect("a report");
+    again.configurations[0].held_back = None;
+    again.summarise();
+    assert_eq!(again.configurations[0].held_back, Some(held_back));
+    again.configurations[0].doubts.push("the clock is wrong".to_owned());
+    again.summarise();
+    let without = again.configurations[0].held_back.map(|found| found.bottleneck);
+    assert_eq!(without, Some(Bottleneck::Device), "a clock that is not believed tells nothing apart");
+}

@@ -1,0 +1,83 @@
+//! What a sample should become, and the first value that differs.
+
+use half::f16;
+
+use crate::error::LayoutError;
+use crate::layout::{ImageLayout, SampleLayout};
+use crate::preprocess::{DType, Normalize, TensorLayout, error_bound, expected};
+
+/// The first value that is not as expected.
+#[derive(Debug, PartialEq)]
+pub(super) struct Wrong {
+    pub(super) element: usize,
+    pub(super) expected: f64,
+    pub(super) got: f64,
+    pub(super) bound: f64,
+}
+
+/// Raw bytes are equal, whatever they stand for.
+pub(super) fn raw(sample: &[u8], tensor: &[u8]) -> Option<Wrong> {
+    if sample == tensor {
+        return None;
+    }
+    let element = sample.iter().zip(tensor).position(|(expected, got)| expected != got)?;
+    let value = |bytes: &[u8]| f64::from(bytes[element]);
+    Some(Wrong { element, expected: value(sample), got: value(tensor), bound: 0.0 })
+}
+
+/// The oracle's value of each pixel value of each channel, and how far a kernel's may be from it.
+pub(super) struct Oracle {
+    values: Vec<[(f64, f64); 256]>,
+    layout: TensorLayout,
+    pub(super) dtype: DType,
+}
+
+impl Oracle {
+    pub(super) fn new(normalize: &Normalize, image: ImageLayout) -> Result<Self, LayoutError> {
+        let channels = image.channels();
+        // An image of every pixel value in every channel; for that image HWC is the simpler order.
+        let SampleLayout::Image(ramp) = SampleLayout::image(1, 256, channels)? else {
+            return Err(LayoutError::NotAnImage { layout: "a ramp".to_owned() });
+        };
+        let pixels: Vec<u8> = (0..=255).flat_map(|pixel| std::iter::repeat_n(pixel, channels)).collect();
+        let flat = expected(&normalize.clone().with_layout(TensorLayout::Nhwc), ramp, &pixels)?;
+        let table = |channel: usize| {
+            std::array::from_fn(|pixel| {
+                (flat[pixel * channels + channel], error_bound(normalize, channel, pixel as u8))
+            })
+        };
+        let dtype = match normalize.dtype {
+            crate::preprocess::FloatType::F32 => DType::F32,
+            crate::preprocess::FloatType::F16 => DType::F16,
+        };
+        Ok(Self { values: (0..channels).map(table).collect(), layout: normalize.layout, dtype })
+    }
+
+    pub(super) fn compare(&self, sample: &[u8], tensor: &[u8]) -> Option<Wrong> {
+        if self.dtype == DType::F16 {
+            self.compare_values(sample, tensor.as_chunks().0, |&bytes| f64::from(f16::from_ne_bytes(bytes)))
+        } else {
+            self.compare_values(sample, tensor.as_chunks().0, |&bytes| f64::from(f32::from_ne_bytes(bytes)))
+        }
+    }
+
+    fn compare_values<T>(&self, sample: &[u8], tensor: &[T], value: impl Fn(&T) -> f64) -> Option<Wrong> {
+        let channels = self.values.len();
+        let plane = sample.len() / channels;
+        for (channel, table) in self.values.iter().enumerate() {
+            for position in 0..plane {
+                let element = match self.layout {
+                    TensorLayout::Nchw => channel * plane + position,
+                    TensorLayout::Nhwc => position * channels + channel,
+                };
+                let (expected, bound) = table[usize::from(sample[position * channels + channel])];
+                let got = value(&tensor[element]);
+                let error = (got - expected).abs();
+                if error.is_nan() || error > bound {
+                    return Some(Wrong { element, expected, got, bound });
+                }
+            }
+        }
+        None
+    }
+}
