@@ -76,7 +76,7 @@ impl<'a, B: Backend> Epoch<'a, B> {
         }
         let batches = self.loader.batches_per_epoch();
         let at = EpochPosition { epoch: self.epoch, batch: self.at, bad: self.bad };
-        Ok(ResumeToken::new(&**source, options, at, batches))
+        Ok(ResumeToken::new(&**source, options, at, batches).of_data(&**source))
     }
 
     /// What ends the loader's waits, from another thread.

@@ -144,7 +144,8 @@ impl<B: Backend> Loader<B> {
     /// # Errors
     /// As `resume`.
     pub fn check_resume(&self, token: &ResumeToken) -> Result<(), ResumeError> {
-        token.check(&*self.source, &self.options, self.batches_per_epoch())
+        token.check(&*self.source, &self.options, self.batches_per_epoch())?;
+        token.check_data(&*self.source)
     }
 
     fn begin(&mut self, at: EpochPosition) -> Epoch<'_, B> {
