@@ -43,7 +43,7 @@ pub use folder::{Fit, FolderError, FolderOptions, FolderSource};
 pub use identity::FileIdentity;
 pub use memory::MemorySource;
 #[cfg(feature = "npy")]
-pub use npy::{NpyError, NpySource, NpyType, write_npy};
+pub use npy::{NpyError, NpySource, NpyType, write_npy, write_npy_to};
 pub use open::{OpenOptions, SourceOpenError, open_path};
 #[cfg(feature = "npy")]
 pub use record_file::FileError;

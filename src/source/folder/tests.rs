@@ -180,7 +180,7 @@ fn a_folder_that_cannot_be_listed_is_left_out() {
     use std::os::unix::fs::PermissionsExt;
     let root = folder(&["a/1.png", "b/1.png"]);
     let locked = root.path().join("b");
-    fs::set_permissions(&locked, fs::Permissions::from_mode(0)).expect("locked");
+    fs::set_permissions(&locked, fs::Permissions::from_mode(0o000)).expect("locked");
     let allowed = fs::read_dir(&locked).is_ok();
     let source = open(&root);
     fs::set_permissions(&locked, fs::Permissions::from_mode(0o755)).expect("unlocked");

@@ -13,7 +13,7 @@ use std::sync::{Arc, OnceLock};
 use self::element::{ByteOrder, Element};
 pub use self::error::NpyError;
 use self::header::Header;
-pub use self::write::{NpyType, write_npy};
+pub use self::write::{NpyType, write_npy, write_npy_to};
 use super::digest::Digest;
 use super::record_file::RecordFile;
 use super::shown::Shown;

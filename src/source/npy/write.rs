@@ -54,20 +54,29 @@ impl NpyType {
 /// [`io::ErrorKind::InvalidInput`] where `bytes` has another length than `shape` asks for (nothing is written then);
 /// otherwise what the system says.
 pub fn write_npy(path: impl AsRef<Path>, dtype: NpyType, shape: &[usize], bytes: &[u8]) -> io::Result<()> {
-    let needed = shape.iter().try_fold(dtype.bytes(), |product, &dim| product.checked_mul(dim));
-    if needed != Some(bytes.len()) {
-        let message = format!("{} bytes are no array of {shape:?} elements `{}`", bytes.len(), dtype.descr());
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
-    }
-    let header = header(dtype, shape)?;
+    let header = header(dtype, shape, bytes)?;
     let mut file = File::create(path)?;
     file.write_all(&header)?;
     file.write_all(bytes)
 }
 
+/// Writes the same to anything that takes bytes.
+///
+/// # Errors
+/// As [`write_npy`].
+pub fn write_npy_to(mut out: impl Write, dtype: NpyType, shape: &[usize], bytes: &[u8]) -> io::Result<()> {
+    out.write_all(&header(dtype, shape, bytes)?)?;
+    out.write_all(bytes)
+}
+
 /// Everything before the elements, padded so that they start at a multiple of 64 bytes.
-fn header(dtype: NpyType, shape: &[usize]) -> io::Result<Vec<u8>> {
+fn header(dtype: NpyType, shape: &[usize], bytes: &[u8]) -> io::Result<Vec<u8>> {
     const BEFORE_TEXT: usize = 10;
+    let needed = shape.iter().try_fold(dtype.bytes(), |product, &dim| product.checked_mul(dim));
+    if needed != Some(bytes.len()) {
+        let message = format!("{} bytes are no array of {shape:?} elements `{}`", bytes.len(), dtype.descr());
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
+    }
     // A trailing comma, as a tuple of one needs it.
     let dims: String = shape.iter().map(|dim| format!("{dim},")).collect();
     let mut text = format!("{{'descr': '{}', 'fortran_order': False, 'shape': ({dims}), }}", dtype.descr());
