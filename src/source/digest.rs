@@ -6,7 +6,9 @@
 pub(super) struct Digest(u128);
 
 /// At most this much of a file's content is read.
+#[cfg(feature = "npy")]
 const MAX_SAMPLED_BYTES: u64 = 4 << 20;
+#[cfg(feature = "npy")]
 const BLOCK: u64 = 4096;
 
 impl Digest {
@@ -43,6 +45,7 @@ impl Digest {
 
     /// Which parts of a content of `bytes` bytes are read: all of it where it is small, else the same 1,024 blocks for
     /// every content of this size, the first and the last among them.
+    #[cfg(feature = "npy")]
     pub(super) fn sampled_blocks(bytes: u64) -> impl Iterator<Item = (u64, usize)> {
         let blocks = bytes.div_ceil(BLOCK);
         let taken = blocks.min(MAX_SAMPLED_BYTES / BLOCK);
@@ -93,6 +96,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg(feature = "npy")]
     fn blocks_lie_within_the_content_and_cover_a_small_one() {
         for bytes in [0, 1, BLOCK, BLOCK + 1, MAX_SAMPLED_BYTES, MAX_SAMPLED_BYTES + 1, 1 << 40] {
             let blocks: Vec<_> = Digest::sampled_blocks(bytes).collect();

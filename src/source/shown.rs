@@ -4,6 +4,7 @@ use std::fmt;
 use std::path::Path;
 
 /// The longest excerpt, in characters.
+#[cfg(feature = "npy")]
 const EXCERPT: usize = 100;
 
 /// A path with its control characters escaped. Unicode that is not valid is replaced.

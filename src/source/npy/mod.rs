@@ -40,7 +40,8 @@ use crate::staging::SampleWriter;
 /// it by itself.
 #[derive(Debug)]
 pub struct NpySource {
-    file: RecordFile,
+    /// Shared with what devices read of it.
+    file: Arc<RecordFile>,
     layout: SampleLayout,
     len: u64,
     labels: Option<Vec<i64>>,
@@ -63,7 +64,7 @@ impl NpySource {
             return Err(NpyError::HostEndian { path: path.into() });
         }
         let layout = sample_layout(&header).map_err(|source| NpyError::Layout { path: path.into(), source })?;
-        Ok(Self { file, layout, len: header.shape[0], labels: None, digest: OnceLock::new() })
+        Ok(Self { file: Arc::new(file), layout, len: header.shape[0], labels: None, digest: OnceLock::new() })
     }
 
     /// The same source with labels from another `.npy` file of shape (N,) or (N, 1), one element a sample, of any integer
