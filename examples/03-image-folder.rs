@@ -23,7 +23,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     };
     let size = FolderOptions { height: 96, width: 96, fit: Fit::Crop, ..FolderOptions::default() };
     let images = Arc::new(FolderSource::open(folder, size)?);
-    println!("classes: {:?}", images.classes());
+    for (label, class) in images.classes().iter().enumerate() {
+        println!("class {label}: {}, {} images", class.name, class.samples);
+    }
 
     let options = LoaderOptions {
         batch_size: 8,
@@ -34,7 +36,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut loader = gpufeed::open("auto", images.clone(), options)?;
     for batch in loader.epoch(0) {
         let batch = batch?;
-        let first = batch.indices().first().and_then(|&index| images.path(index)).unwrap_or(Path::new("?"));
+        let first = batch.indices().first().and_then(|&index| images.path(index)).unwrap_or_default();
         println!(
             "{:?} {} labels {:?}, the first is {}",
             batch.shape(),

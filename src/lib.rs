@@ -67,7 +67,7 @@
 //!
 //! # Features
 //!
-//! `wgpu` (Vulkan, Metal, DX12, GL), `images` (folders of images), `cli` (the command), `cuda` (loaded at run time); all on by default.
+//! `wgpu` (Vulkan, Metal, DX12, GL), `images` (folders of images), `npy` (`.npy` files), `cli` (the command), `cuda` (loaded at run time); all on by default.
 
 pub mod any;
 pub mod backend;
@@ -101,7 +101,9 @@ pub use memory::{HostArena, StableHostMemory};
 pub use preprocess::{FloatType, Normalize, Preprocess, TensorDesc, TensorLayout};
 #[cfg(feature = "images")]
 pub use source::FolderSource;
-pub use source::{MemorySource, NpySource, Source, SyntheticSource};
+#[cfg(feature = "npy")]
+pub use source::NpySource;
+pub use source::{MemorySource, Source, SyntheticSource};
 pub use staging::SampleWriter;
 
 /// The README's code is compiled and run with the tests.

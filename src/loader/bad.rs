@@ -155,8 +155,21 @@ impl BadSampleLimit {
     }
 }
 
-/// An error with its causes, in one line.
+/// An error with its causes, in one line. Many messages hold their cause's already: it is told once.
 pub(super) fn chain(error: &(dyn std::error::Error + 'static)) -> String {
-    let causes = std::iter::successors(Some(error), |error| error.source()).map(ToString::to_string);
-    causes.collect::<Vec<_>>().join(": ")
+    let mut text = error.to_string();
+    for cause in std::iter::successors(error.source(), |error| error.source()).map(ToString::to_string) {
+        if !text.contains(&cause) {
+            text = format!("{text}: {cause}");
+        }
+    }
+    text
+}
+
+/// A sample could not be read, and neither could others in its place.
+#[derive(Debug, thiserror::Error)]
+#[error("{cause}; nor could any of the {tried} samples that were tried in its place as substitutes")]
+pub(super) struct NoSubstitute {
+    pub(super) cause: SourceError,
+    pub(super) tried: usize,
 }

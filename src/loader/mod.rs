@@ -205,7 +205,8 @@ impl<B: Backend> Loader<B> {
     /// # Errors
     /// As `resume`.
     pub fn check_resume(&self, token: &ResumeToken) -> Result<(), ResumeError> {
-        token.check((self.samples, self.layout.sample()), &self.options, self.batches_per_epoch())
+        token.check((self.samples, self.layout.sample()), &self.options, self.batches_per_epoch())?;
+        token.check_data(&*self.source)
     }
 
     /// The id of another epoch.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::assembly::{Assembly, Failure};
-use super::bad::{BadRead, Substitutes};
+use super::bad::{BadRead, NoSubstitute, Substitutes};
 use super::observe::activity::Activity;
 use super::observe::trace::Recorder;
 use super::pump::ToPump;
@@ -103,14 +103,16 @@ impl Worker {
             assembly.cancel();
             return false;
         }
+        let mut tried = 0;
         let substitute = self.substitutes.as_ref().and_then(|substitutes| {
-            let mut tries = substitutes.of(index).filter(|&other| other != index);
+            let mut tries = substitutes.of(index).filter(|&other| other != index).inspect(|_| tried += 1);
             tries.find(|&other| !assembly.is_cancelled() && self.read(at, other, region).is_ok())
         });
         let lost = self.substitutes.is_some() && substitute.is_none();
         let cause = if lost {
             let cause = failure.describe().into();
-            assembly.fail(failure);
+            let source = NoSubstitute { cause: failure.into_cause(), tried }.into();
+            assembly.fail(Failure::Source { index, source });
             cause
         } else {
             failure.into_cause()

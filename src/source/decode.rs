@@ -11,6 +11,7 @@ use image::metadata::Orientation;
 use image::{ImageDecoder, ImageReader, Limits};
 
 use super::folder::Fit;
+use super::shown::Shown;
 use super::{encoded, pixels};
 use crate::error::SourceError;
 use crate::staging::SampleWriter;
@@ -20,7 +21,7 @@ const KEEP_SCRATCH: usize = 64 << 20;
 
 /// An image file cannot be used. The message names the file.
 #[derive(Debug, thiserror::Error)]
-#[error("{}: {problem}", .path.display())]
+#[error("{}: {problem}", Shown(.path))]
 #[non_exhaustive]
 pub struct ImageError {
     /// The file.

@@ -5,18 +5,26 @@
 
 #[cfg(feature = "images")]
 mod decode;
+#[cfg(any(feature = "images", feature = "npy"))]
+mod digest;
 #[cfg(feature = "images")]
 mod encoded;
 #[cfg(feature = "images")]
 mod folder;
+mod identity;
 mod memory;
+#[cfg(feature = "npy")]
 mod npy;
 mod open;
 #[cfg(feature = "images")]
 mod pixels;
-mod stamp;
+#[cfg(feature = "npy")]
+mod record_file;
+mod shown;
+mod summary;
 mod synthetic;
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::error::SourceError;
@@ -28,9 +36,14 @@ use crate::staging::SampleWriter;
 pub use decode::{ImageError, ImageProblem};
 #[cfg(feature = "images")]
 pub use folder::{Fit, FolderError, FolderOptions, FolderSource};
+pub use identity::FileIdentity;
 pub use memory::MemorySource;
-pub use npy::{NpyError, NpySource, NpyType, write_npy};
+#[cfg(feature = "npy")]
+pub use npy::{NpyError, NpySource, NpyType, write_npy, write_npy_to};
 pub use open::{OpenOptions, SourceOpenError, open_path};
+#[cfg(feature = "npy")]
+pub use record_file::FileError;
+pub use summary::{Class, LeftOut, LeftOutReason, SourceSummary};
 pub use synthetic::{SyntheticSource, random_images};
 
 /// A sample was asked for that the source does not have.
@@ -123,6 +136,25 @@ pub trait Source: Send + Sync {
         let _ = index;
         None
     }
+
+    /// The names of the labels, and what was left out of the samples.
+    fn summary(&self) -> SourceSummary {
+        SourceSummary::default()
+    }
+
+    /// The file that sample `index` is read from, where there is one.
+    fn file(&self, index: u64) -> Option<PathBuf> {
+        let _ = index;
+        None
+    }
+
+    /// What identifies the samples: equal for a copy of the data, different for other data. Tokens to
+    /// [resume](crate::Loader::resume) keep it, and refuse other data. `None` where there is none, which equals `None`.
+    ///
+    /// It may read a part of the samples when it is first asked for, and should keep the answer.
+    fn digest(&self) -> Option<[u8; 16]> {
+        None
+    }
 }
 
 impl<S: Source + ?Sized> Source for Arc<S> {
@@ -152,6 +184,18 @@ impl<S: Source + ?Sized> Source for Arc<S> {
 
     fn label(&self, index: u64) -> Option<i64> {
         (**self).label(index)
+    }
+
+    fn summary(&self) -> SourceSummary {
+        (**self).summary()
+    }
+
+    fn file(&self, index: u64) -> Option<PathBuf> {
+        (**self).file(index)
+    }
+
+    fn digest(&self) -> Option<[u8; 16]> {
+        (**self).digest()
     }
 }
 

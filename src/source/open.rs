@@ -5,9 +5,12 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::Source;
+use super::shown::Shown;
 #[cfg(feature = "images")]
 use super::{FolderError, FolderOptions, FolderSource};
-use super::{NpyError, NpySource, Source};
+#[cfg(feature = "npy")]
+use super::{NpyError, NpySource};
 
 /// What [`open_path`] needs to know beyond the path.
 #[derive(Clone, Debug, Default)]
@@ -23,7 +26,7 @@ pub struct OpenOptions {
 #[non_exhaustive]
 pub enum SourceOpenError {
     /// There is nothing at the path, or it cannot be looked at.
-    #[error("{}: {source}", .path.display())]
+    #[error("{}: {source}", Shown(.path))]
     Missing {
         /// The path.
         path: PathBuf,
@@ -31,7 +34,7 @@ pub enum SourceOpenError {
         source: io::Error,
     },
     /// The path is of a kind that no source reads.
-    #[error("{}: no source for this; supported are {supported}", .path.display())]
+    #[error("{}: no source for this; supported are {supported}", Shown(.path))]
     Unsupported {
         /// The path.
         path: PathBuf,
@@ -39,6 +42,7 @@ pub enum SourceOpenError {
         supported: &'static str,
     },
     /// A `.npy` file cannot be used.
+    #[cfg(feature = "npy")]
     #[error(transparent)]
     Npy(#[from] NpyError),
     /// A folder of images cannot be used.
@@ -48,14 +52,15 @@ pub enum SourceOpenError {
 }
 
 /// What [`open_path`] opens, in words.
-const SUPPORTED: &str = if cfg!(feature = "images") {
-    ".npy files and folders of JPEG, PNG and WebP images"
-} else {
-    ".npy files (folders of images need the feature `images`)"
+const SUPPORTED: &str = match (cfg!(feature = "npy"), cfg!(feature = "images")) {
+    (true, true) => ".npy files and folders of JPEG, PNG and WebP images",
+    (true, false) => ".npy files (folders of images need the feature `images`)",
+    (false, true) => "folders of JPEG, PNG and WebP images (.npy files need the feature `npy`)",
+    (false, false) => "none (.npy files need the feature `npy`, folders of images `images`)",
 };
 
-/// Opens what is at `path`: a folder of images as a `FolderSource` (feature `images`), a `.npy`
-/// file as a [`NpySource`]. If `NAME.labels.npy` lies beside `NAME.npy`, it holds the labels.
+/// Opens what is at `path`: a folder of images as a `FolderSource` (feature `images`), a `.npy` file as an `NpySource`
+/// (feature `npy`). If `NAME.labels.npy` lies beside `NAME.npy`, it holds the labels.
 ///
 /// # Errors
 /// [`SourceOpenError`], which names the path.
@@ -66,17 +71,22 @@ pub fn open_path(path: impl AsRef<Path>, options: &OpenOptions) -> Result<Arc<dy
     if metadata.is_dir() {
         return Ok(Arc::new(FolderSource::open(path, options.folder.clone())?));
     }
-    #[cfg(not(feature = "images"))]
-    let _ = options;
-    if metadata.is_dir() || !path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("npy")) {
-        return Err(SourceOpenError::Unsupported { path: path.into(), supported: SUPPORTED });
+    #[cfg(feature = "npy")]
+    if !metadata.is_dir() && path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("npy")) {
+        let source = NpySource::open(path)?;
+        let labels = path.with_extension("labels.npy");
+        // A link that leads nowhere is there too: labels must not vanish in silence.
+        return Ok(Arc::new(if fs::symlink_metadata(&labels).is_ok() {
+            source.with_labels_npy(labels)?
+        } else {
+            source
+        }));
     }
-    let source = NpySource::open(path)?;
-    let labels = path.with_extension("labels.npy");
-    Ok(Arc::new(if labels.exists() { source.with_labels_npy(labels)? } else { source }))
+    let _ = (options, metadata);
+    Err(SourceOpenError::Unsupported { path: path.into(), supported: SUPPORTED })
 }
 
-#[cfg(all(test, not(miri)))]
+#[cfg(all(test, feature = "npy", not(miri)))]
 mod tests {
     use super::*;
     use crate::source::{NpyType, write_npy};

@@ -84,6 +84,14 @@ fn a_closed_pipe_ends_quietly() {
     }
 }
 
+/// Mesa's GL would say `error: XDG_RUNTIME_DIR is invalid`, in the very form of our own errors.
+#[test]
+fn without_a_runtime_folder_standard_error_is_ours_alone() {
+    let output = gpufeed(&["devices"]).env_remove("XDG_RUNTIME_DIR").output().expect("the binary runs");
+    let ran = Ran::of(output).ended_with(0);
+    assert!(!ran.stderr.contains("XDG_RUNTIME_DIR"), "{}", ran.stderr);
+}
+
 #[cfg(unix)]
 mod interrupt {
     use std::path::Path;
@@ -114,6 +122,10 @@ mod interrupt {
 
     /// The same, once this file is saved.
     fn interrupted_after(file: &str, more: &[&str]) -> Ran {
+        interrupted_by("-INT", file, more)
+    }
+
+    fn interrupted_by(signal: &str, file: &str, more: &[&str]) -> Ran {
         let data = data::blank(64, 1 << 16);
         let saved = data.folder.path().join("saved");
         let save = ["--save", saved.to_str().expect("a path in ASCII")];
@@ -122,7 +134,7 @@ mod interrupt {
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the binary runs");
         let third: &Path = &saved.join(file);
         wait_for("delivering three batches", &mut child, |_| third.exists());
-        let killed = Command::new("kill").args(["-INT", &child.id().to_string()]).status().expect("kill runs");
+        let killed = Command::new("kill").args([signal, &child.id().to_string()]).status().expect("kill runs");
         assert!(killed.success());
         wait_for("ending", &mut child, |child| child.try_wait().expect("its state").is_some());
         Ran::of(child.wait_with_output().expect("an end")).ended_with(130)
@@ -134,6 +146,27 @@ mod interrupt {
         let headline = ran.stdout.lines().next().expect("a summary");
         assert!(headline.ends_with("(interrupted)") && !headline.starts_with("0 "), "{headline}");
         assert!(ran.stdout.contains("where the time went"), "{}", ran.stdout);
+    }
+
+    #[test]
+    fn sigterm_and_sighup_end_a_run_as_ctrl_c_does() {
+        for signal in ["-TERM", "-HUP"] {
+            let state = tempfile::tempdir().expect("a folder");
+            let state = state.path().join("state.json");
+            let ran = interrupted_by(
+                signal,
+                "batch-000002.npy",
+                &["--json", "--save-state", state.to_str().expect("a path in ASCII")],
+            );
+            let report: serde_json::Value = serde_json::from_str(&ran.stdout).expect("JSON");
+            assert_eq!(report["interrupted"], true);
+            let state = std::fs::read(&state).expect("the state was saved");
+            let state: serde_json::Value = serde_json::from_slice(&state).expect("JSON");
+            let at = &state["devices"][0];
+            let (epoch, batch) = (at["epoch"].as_u64().expect("a number"), at["batch"].as_u64().expect("a number"));
+            // 64 samples are 4 batches an epoch.
+            assert_eq!(report["stats"]["batches"].as_u64(), Some(epoch * 4 + batch), "{report}");
+        }
     }
 
     #[test]

@@ -65,7 +65,8 @@ fn files_that_cannot_be_written_are_named_before_anything_is_loaded() {
     for option in ["--trace", "--metrics"] {
         let ran = run(&["run", data.arg(), "--device", "host", option, "no/such/place"]).ended_with(1);
         assert!(
-            ran.stderr.contains("error: no/such/place: cannot be written") && ran.stdout.is_empty(),
+            ran.stderr.contains(&format!("error: {option} no/such/place: it cannot be written"))
+                && ran.stdout.is_empty(),
             "{}",
             ran.stderr
         );

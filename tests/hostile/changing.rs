@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use gpufeed::backend::host::HostBackend;
-use gpufeed::source::{NpyError, NpyType, write_npy};
+use gpufeed::source::{FileError, NpyError, NpyType, write_npy};
 use gpufeed::{Backend, LoadError, Loader, LoaderOptions, NpySource, Source};
 use tempfile::TempDir;
 
@@ -48,8 +48,8 @@ pub(crate) fn whole(path: &Path) -> Arc<dyn Source> {
 /// Whether an error is that the file was changed or is too short, and says which file.
 pub(crate) fn tells(error: &LoadError) -> bool {
     let LoadError::Sample { source, .. } = error else { return false };
-    let typed = source.downcast_ref::<NpyError>();
-    matches!(typed, Some(NpyError::Changed { .. } | NpyError::Read { .. }))
+    let typed = source.downcast_ref::<FileError>();
+    matches!(typed, Some(FileError::Changed { .. } | FileError::Read { .. }))
         && source.to_string().contains("samples.npy")
 }
 

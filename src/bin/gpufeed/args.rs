@@ -1,7 +1,7 @@
 //! What the commands share of the command line.
 
 use std::fmt::Display;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Result, bail, ensure};
@@ -12,6 +12,7 @@ use gpufeed::{FloatType, Normalize, Preprocess, SampleLayout, Source, Strategy, 
 
 use serde::{Deserialize, Serialize};
 
+use crate::data;
 use crate::units::{self, HxW};
 
 /// What a folder's images become.
@@ -27,6 +28,10 @@ pub struct DataArgs {
     /// Channels of a sample: 1 (grey), 3 (RGB) or 4 (RGBA) [default: 3]
     #[arg(long, value_name = "N", value_parser = channels())]
     pub channels: Option<usize>,
+    /// The classes by label, whatever folders there are: a file with a name a line, or labels.classes.json of --save. Other
+    /// folders are left out [default: the folders with images, in the order of their names]
+    #[arg(long, value_name = "FILE")]
+    pub classes: Option<PathBuf>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
@@ -74,7 +79,7 @@ pub enum DTypeArg {
 }
 
 impl DataArgs {
-    fn folder_options(&self) -> FolderOptions {
+    fn folder_options(&self) -> Result<FolderOptions> {
         let mut options = FolderOptions::default();
         if let Some(HxW { height, width }) = self.size {
             (options.height, options.width) = (height, width);
@@ -86,13 +91,18 @@ impl DataArgs {
             };
         }
         options.channels = self.channels.unwrap_or(options.channels);
-        options
+        options.classes = self.classes.as_deref().map(data::read_classes).transpose()?;
+        Ok(options)
     }
 
     /// The options that were given, as they are spelled.
     pub fn given(&self) -> Vec<&'static str> {
-        let all =
-            [("--size", self.size.is_some()), ("--fit", self.fit.is_some()), ("--channels", self.channels.is_some())];
+        let all = [
+            ("--size", self.size.is_some()),
+            ("--fit", self.fit.is_some()),
+            ("--channels", self.channels.is_some()),
+            ("--classes", self.classes.is_some()),
+        ];
         all.into_iter().filter(|(_, given)| *given).map(|(name, _)| name).collect()
     }
 }
@@ -100,7 +110,7 @@ impl DataArgs {
 /// Opens a folder of images or a `.npy` file.
 pub fn open_source(path: &Path, args: &DataArgs) -> Result<Arc<dyn Source>> {
     let mut options = OpenOptions::default();
-    options.folder = args.folder_options();
+    options.folder = args.folder_options()?;
     let source = open_path(path, &options)?;
     let given = args.given();
     // Only a folder's images have a shape to be chosen; ignoring the wish would look like fulfilling it.

@@ -1,23 +1,28 @@
-//! Ctrl-C: the first asks for a clean end, the second ends at once.
+//! Ctrl-C, and what else asks a process to end (SIGTERM, SIGHUP, the console's closing): the first asks for a clean end, a
+//! later one ends at once.
 
 use std::process::exit;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
 
-/// The exit code of a command that Ctrl-C ended: 128 and the number of SIGINT.
+/// The exit code of a command that was interrupted: 128 and the number of SIGINT.
 pub const EXIT_CODE: u8 = 130;
 
-static REQUESTED: AtomicBool = AtomicBool::new(false);
+/// How long the same request may be on its way twice: `timeout` and batch systems signal a process and its group.
+const ONE_REQUEST: Duration = Duration::from_secs(1);
 
-/// From here on Ctrl-C is a request, and whoever calls this must look at [`requested`].
+static REQUESTED: OnceLock<Instant> = OnceLock::new();
+
+/// From here on an interruption is a request, and whoever calls this must look at [`requested`].
 pub fn catch() -> Result<(), ctrlc::Error> {
     ctrlc::set_handler(|| {
-        if REQUESTED.swap(true, Ordering::Relaxed) {
+        if REQUESTED.get_or_init(Instant::now).elapsed() > ONE_REQUEST {
             exit(EXIT_CODE.into());
         }
     })
 }
 
-/// Whether Ctrl-C was pressed.
+/// Whether the command was asked to end.
 pub fn requested() -> bool {
-    REQUESTED.load(Ordering::Relaxed)
+    REQUESTED.get().is_some()
 }

@@ -3,10 +3,13 @@
 mod args;
 mod cli;
 mod compare;
+mod data;
 mod devices;
 mod fallback;
 mod interrupt;
 mod output;
+mod output_file;
+mod quiet;
 mod run;
 mod units;
 
@@ -28,6 +31,7 @@ const NO_DEVICE: u8 = 3;
 const LOG: &str = "error,gpufeed=warn,wgpu_hal::gles::egl=off";
 
 fn main() -> ExitCode {
+    quiet::set_runtime_dir();
     // Wrong usage ends here, with clap's exit code 2.
     let cli = Cli::parse();
     env_logger::Builder::from_env(env_logger::Env::default().default_filter_or(LOG)).init();

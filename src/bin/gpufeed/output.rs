@@ -37,9 +37,20 @@ pub fn print_json(value: &impl Serialize) -> Result<()> {
     print(serde_json::to_string_pretty(value)?)
 }
 
-/// Prints a line on standard error. If that is closed, nobody wants to know.
+/// Prints a line, or several, on standard error. If that is closed, nobody wants to know.
 pub fn note(text: impl Display) {
-    let _ = writeln!(io::stderr().lock(), "{text}");
+    let text = text.to_string();
+    let lines: Vec<String> = text.split('\n').map(visible).collect();
+    let _ = writeln!(io::stderr().lock(), "{}", lines.join("\n"));
+}
+
+/// A text with its control characters escaped: names of files and classes may hold any, and terminals act on them.
+pub fn visible(text: &str) -> String {
+    let mut visible = String::with_capacity(text.len());
+    for c in text.chars() {
+        if c.is_control() { visible.extend(c.escape_default()) } else { visible.push(c) }
+    }
+    visible
 }
 
 /// Prints an error and its causes on standard error.

@@ -5,13 +5,14 @@ use serde::{Deserialize, Serialize};
 use super::super::options::{LastBatch, LoaderOptions};
 use super::subset::Subset;
 use crate::layout::SampleLayout;
+use crate::source::Source;
 
 /// A place in the ordered delivery of a loader's batches, and what fixed which samples are in them. A few hundred bytes as JSON, whatever the size of the source.
 ///
 /// It stands for the batches that `next` has not answered yet: what was taken and not yet used is the holder's. Made by
 /// [`Epoch::resume_token`](super::super::Epoch::resume_token), used by [`Loader::resume`](super::super::Loader::resume), on any backend, with any
-/// strategy, and any number of workers, slots and outputs. Of the source its number of samples and their layout are compared, not their
-/// bytes; what the device makes of them is not compared.
+/// strategy, and any number of workers, slots and outputs. Of the source its number of samples, their layout and its
+/// [digest](crate::Source::digest) are compared: a copy of the data is the same data. What the device makes of it is not compared.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ResumeToken {
     version: u32,
@@ -20,6 +21,8 @@ pub struct ResumeToken {
     /// Bad samples of this epoch so far.
     bad: u64,
     fixed: Fixed,
+    /// The source's digest, in hexadecimal digits.
+    data: Option<String>,
 }
 
 /// What fixes the batches of every epoch.
@@ -84,7 +87,7 @@ pub enum ResumeError {
 }
 
 impl ResumeToken {
-    const VERSION: u32 = 1;
+    const VERSION: u32 = 2;
 
     /// The place before batch `batch` of epoch `epoch`, which has `batches`; its end is the next epoch's beginning.
     pub(in crate::loader) fn new(
@@ -95,7 +98,12 @@ impl ResumeToken {
     ) -> Self {
         let EpochPosition { epoch, batch, bad } =
             if at.batch < batches { at } else { EpochPosition { epoch: at.epoch.wrapping_add(1), batch: 0, bad: 0 } };
-        Self { version: Self::VERSION, epoch, batch, bad, fixed: Fixed::of(source, options) }
+        Self { version: Self::VERSION, epoch, batch, bad, fixed: Fixed::of(source, options), data: None }
+    }
+
+    /// The same, with what identifies the source's samples.
+    pub(in crate::loader) fn of_data(self, source: &dyn Source) -> Self {
+        Self { data: digest(source), ..self }
     }
 
     pub(in crate::loader) fn standing(&self) -> EpochPosition {
@@ -127,6 +135,16 @@ impl ResumeToken {
         self.batch == 0
     }
 
+    /// Checks that its source had the same samples, whatever their files' times are.
+    pub(in crate::loader) fn check_data(&self, source: &dyn Source) -> Result<(), ResumeError> {
+        let now = digest(source);
+        if self.data == now {
+            return Ok(());
+        }
+        let shown = |data: Option<String>| data.unwrap_or_else(|| "of a source without a digest".to_owned());
+        Err(ResumeError::Changed { field: "the data", then: shown(self.data.clone()), now: shown(now) })
+    }
+
     /// Checks it against a loader.
     pub(in crate::loader) fn check(
         &self,
@@ -147,6 +165,11 @@ impl ResumeToken {
         }
         Ok(())
     }
+}
+
+/// What identifies a source's samples, in hexadecimal digits.
+fn digest(source: &dyn Source) -> Option<String> {
+    source.digest().map(|digest| format!("{:032x}", u128::from_be_bytes(digest)))
 }
 
 impl Fixed {

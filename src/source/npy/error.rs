@@ -1,26 +1,21 @@
 //! What can be wrong with a `.npy` file.
 
-use std::io;
 use std::path::PathBuf;
 
 use crate::error::LayoutError;
-use crate::source::LabelCount;
+use crate::source::shown::Shown;
+use crate::source::{FileError, LabelCount};
 
-/// A `.npy` file cannot be used. Every message names the file; none is worth a retry, except those of the system
-/// ([`Io`](Self::Io), [`Read`](Self::Read)).
+/// A `.npy` file cannot be used. Every message names the file; only errors of the system ([`File`](Self::File)) may be
+/// worth a retry.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum NpyError {
-    /// The file cannot be opened, or its header cannot be read.
-    #[error("{}: cannot be opened: {source}", .path.display())]
-    Io {
-        /// The file.
-        path: PathBuf,
-        /// What the system said.
-        source: io::Error,
-    },
+    /// The file cannot be opened or read.
+    #[error(transparent)]
+    File(#[from] FileError),
     /// The file does not start as a `.npy` file does.
-    #[error("{}: not a .npy file ({reason})", .path.display())]
+    #[error("{}: not a .npy file ({reason})", Shown(.path))]
     NotNpy {
         /// The file.
         path: PathBuf,
@@ -28,15 +23,15 @@ pub enum NpyError {
         reason: &'static str,
     },
     /// The header is damaged, or of a kind that is not supported.
-    #[error("{}: unusable .npy header: {reason}", .path.display())]
+    #[error("{}: unusable .npy header: {reason}", Shown(.path))]
     Header {
         /// The file.
         path: PathBuf,
         /// What is wrong with it.
         reason: String,
     },
-    /// The elements are stored with the most significant byte first.
-    #[error("{}: big-endian elements (`{dtype}`); save the array as little-endian", .path.display())]
+    /// The samples' elements are stored with the most significant byte first.
+    #[error("{}: big-endian elements (`{dtype}`); save the array as little-endian", Shown(.path))]
     BigEndian {
         /// The file.
         path: PathBuf,
@@ -44,7 +39,7 @@ pub enum NpyError {
         dtype: String,
     },
     /// The elements have a type that is not supported here.
-    #[error("{}: elements of type `{dtype}`; supported are {supported}", .path.display())]
+    #[error("{}: elements of type `{dtype}`; supported are {supported}", Shown(.path))]
     ElementType {
         /// The file.
         path: PathBuf,
@@ -54,25 +49,25 @@ pub enum NpyError {
         supported: &'static str,
     },
     /// The elements are stored column by column, so that a sample's bytes are scattered.
-    #[error("{}: Fortran order; save it through `numpy.ascontiguousarray`", .path.display())]
+    #[error("{}: Fortran order; save it through `numpy.ascontiguousarray`", Shown(.path))]
     FortranOrder {
         /// The file.
         path: PathBuf,
     },
     /// The array has no dimensions.
-    #[error("{}: a single value, not an array of samples", .path.display())]
+    #[error("{}: a single value, not an array of samples", Shown(.path))]
     Scalar {
         /// The file.
         path: PathBuf,
     },
     /// The first dimension is zero.
-    #[error("{}: no samples (the first dimension is 0)", .path.display())]
+    #[error("{}: no samples (the first dimension is 0)", Shown(.path))]
     Empty {
         /// The file.
         path: PathBuf,
     },
     /// The shape makes no usable samples.
-    #[error("{}: {source}", .path.display())]
+    #[error("{}: {source}", Shown(.path))]
     Layout {
         /// The file.
         path: PathBuf,
@@ -80,7 +75,7 @@ pub enum NpyError {
         source: LayoutError,
     },
     /// The file is shorter than its header promises.
-    #[error("{}: truncated: {missing} of {expected} bytes are missing", .path.display())]
+    #[error("{}: truncated: {missing} of {expected} bytes are missing", Shown(.path))]
     Truncated {
         /// The file.
         path: PathBuf,
@@ -90,7 +85,7 @@ pub enum NpyError {
         expected: u64,
     },
     /// The file is longer than its header promises.
-    #[error("{}: {extra} bytes after the array's end", .path.display())]
+    #[error("{}: {extra} bytes after the array's end", Shown(.path))]
     TrailingBytes {
         /// The file.
         path: PathBuf,
@@ -98,15 +93,23 @@ pub enum NpyError {
         extra: u64,
     },
     /// The labels are not a list.
-    #[error("{}: labels have one dimension, not {rank}", .path.display())]
-    LabelRank {
+    #[error("{}: labels have the shape (N,) or (N, 1), not {shape:?}", Shown(.path))]
+    LabelShape {
         /// The file with the labels.
         path: PathBuf,
-        /// The number of dimensions it has.
-        rank: usize,
+        /// Its dimensions.
+        shape: Vec<u64>,
+    },
+    /// A label is too large for an i64.
+    #[error("{}: label {index} is larger than any i64", Shown(.path))]
+    LabelValue {
+        /// The file with the labels.
+        path: PathBuf,
+        /// The label's position.
+        index: usize,
     },
     /// The number of labels is not the number of samples.
-    #[error("{}: {source}", .path.display())]
+    #[error("{}: {source}", Shown(.path))]
     LabelCount {
         /// The file with the labels.
         path: PathBuf,
@@ -114,25 +117,9 @@ pub enum NpyError {
         source: LabelCount,
     },
     /// Little-endian floats cannot be passed through to a big-endian host.
-    #[error("{}: f32 arrays are not supported on big-endian hosts", .path.display())]
+    #[error("{}: f32 arrays are not supported on big-endian hosts", Shown(.path))]
     HostEndian {
         /// The file.
         path: PathBuf,
-    },
-    /// The file is not what it was when it was opened: another length, or another time of modification. Open it anew.
-    #[error("{}: the file was changed after it was opened", .path.display())]
-    Changed {
-        /// The file.
-        path: PathBuf,
-    },
-    /// A sample could not be read, although the file was whole when it was opened.
-    #[error("{}: reading sample {index}: {source}", .path.display())]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// The sample's index.
-        index: u64,
-        /// What the system said.
-        source: io::Error,
     },
 }

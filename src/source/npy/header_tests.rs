@@ -43,7 +43,6 @@ fn the_elements_start_right_after_the_text_in_every_version() {
 #[test]
 fn each_refusal_says_what_is_wrong() {
     let say = |descr, fortran, shape| parse(&file(1, &plain(descr, fortran, shape))).expect_err("refused").to_string();
-    assert!(say(">f4", "False", "(3,)").contains("big-endian elements (`>f4`)"));
     assert!(say("<f8", "False", "(3,)").contains("elements of type `<f8`; supported are these"));
     assert!(say("|O", "False", "(3,)").contains("`|O`"));
     assert!(say("|u1", "True", "(3, 2)").contains("Fortran order"));
@@ -51,7 +50,7 @@ fn each_refusal_says_what_is_wrong() {
     assert!(say("|u1", "False", "(0, 2)").contains("no samples"));
     assert!(say("|u1", "False", "(-1, 2)").contains("`-1` is no usable dimension"));
     assert!(say("|u1", "False", "(3, 18446744073709551615)").contains("overflows"));
-    assert!(say("|u1", "False", "3").contains("no shape"));
+    assert!(say("|u1", "False", "3").contains("the shape is no tuple"));
     let structured = file(1, "{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (3,), }");
     assert!(parse(&structured).expect_err("refused").to_string().contains("structured"));
     assert!(parse(b"\x89PNG\r\n\x1a\n").expect_err("refused").to_string().contains("not a .npy file"));
@@ -59,8 +58,9 @@ fn each_refusal_says_what_is_wrong() {
 }
 
 #[test]
-fn one_dimension_may_be_marked_as_fortran_order() {
+fn what_both_orders_share_may_be_marked_as_fortran_order() {
     assert_eq!(parse(&file(1, &plain("<i8", "True", "(5,)"))).expect("a list").shape, [5]);
+    assert_eq!(parse(&file(1, &plain("<i8", "True", "(5, 1)"))).expect("a column").shape, [5, 1]);
 }
 
 #[test]
@@ -72,10 +72,10 @@ fn a_header_that_claims_gigabytes_is_refused_unread() {
 }
 
 #[test]
-fn deep_nesting_is_refused_before_it_is_parsed() {
+fn deep_nesting_is_refused_at_its_first_bracket() {
     for open in ["[", "(", "{"] {
         let error = parse(&file(1, &open.repeat(9000))).expect_err("nested").to_string();
-        assert!(error.contains("not a plain array"), "{error}");
+        assert!(error.contains("expected") && error.len() < 300, "{error}");
     }
 }
 

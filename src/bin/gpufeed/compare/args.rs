@@ -10,7 +10,8 @@ use gpufeed::backend::select;
 use gpufeed::measure::report::{Column, Settings, Table};
 use gpufeed::{AdapterInfo, LoaderOptions, Strategy};
 
-use crate::args::{DataArgs, FeedArgs, strategy};
+use crate::args::{DataArgs, FeedArgs, open_source, strategy};
+use crate::output_file::Inputs;
 
 const HELP: &str = "\
 Every configuration is verified first, with the very settings it is then timed with: a checksum of each sample that the \
@@ -101,6 +102,19 @@ fn seconds(text: &str) -> Result<f64, String> {
 }
 
 impl CompareArgs {
+    /// The files that are read.
+    pub fn inputs(&self) -> Result<Inputs> {
+        let inputs = Inputs::new(self.images.classes.clone());
+        let outputs = [&self.output.json, &self.output.markdown, &self.output.csv];
+        match &self.data {
+            // Only a file that is there can be an input.
+            Some(data) if outputs.into_iter().flatten().any(|path| path.exists()) => {
+                Ok(inputs.with_source(data, &open_source(data, &self.images)?))
+            }
+            _ => Ok(inputs),
+        }
+    }
+
     /// The devices asked for, or all of them; each once.
     pub fn choose<'a>(&self, found: &'a [AdapterInfo]) -> Result<Vec<&'a AdapterInfo>> {
         if self.devices.is_empty() {

@@ -1,12 +1,10 @@
 //! The files that a comparison writes.
 
-use std::fs;
-use std::path::{Path, PathBuf};
-
-use anyhow::{Context, Result};
+use anyhow::Result;
 use gpufeed::measure::report::{Csv, Exporter, Markdown, Report};
 
 use super::args::OutputArgs;
+use crate::output_file::{Inputs, OutputFile};
 
 /// Indented JSON.
 struct Json;
@@ -20,31 +18,33 @@ impl Exporter for Json {
 
 /// Where to, in which form.
 pub struct Files {
-    files: Vec<(PathBuf, Box<dyn Exporter>)>,
+    files: Vec<(OutputFile, Box<dyn Exporter>)>,
 }
 
 impl Files {
-    pub fn new(args: &OutputArgs) -> Self {
-        let forms: [(&Option<PathBuf>, Box<dyn Exporter>); 3] =
-            [(&args.json, Box::new(Json)), (&args.markdown, Box::new(Markdown)), (&args.csv, Box::new(Csv))];
-        Self { files: forms.into_iter().filter_map(|(path, form)| Some((path.clone()?, form))).collect() }
+    /// Checks that the files can be written and are no inputs, and leaves what is there as it is.
+    pub fn new(args: &OutputArgs, inputs: &Inputs) -> Result<Self> {
+        let forms: [(_, _, Box<dyn Exporter>); 3] = [
+            ("--json", &args.json, Box::new(Json)),
+            ("--markdown", &args.markdown, Box::new(Markdown)),
+            ("--csv", &args.csv, Box::new(Csv)),
+        ];
+        let mut files = Vec::new();
+        for (option, path, form) in forms {
+            if let Some(path) = path {
+                let output = OutputFile::new(option, path, inputs)?;
+                // A file that cannot be written shows now, and not after a minute.
+                drop(output.begin()?);
+                files.push((output, form));
+            }
+        }
+        Ok(Self { files })
     }
 
-    /// Writes the report as it is now.
+    /// Writes the report as it is now. Where nothing was measured, files that are there stay as they are.
     pub fn write(&self, report: &Report) -> Result<()> {
-        self.files.iter().try_for_each(|(path, form)| {
-            replace(path, &form.export(report)).with_context(|| format!("{}: cannot be written", path.display()))
-        })
+        let measured = report.devices.iter().flat_map(|device| &device.configurations).any(|row| row.is_measured());
+        let mut files = self.files.iter().filter(|(output, _)| measured || !output.exists() || !output.is_regular());
+        files.try_for_each(|(output, form)| output.write(form.export(report).as_bytes()))
     }
-}
-
-/// What was there stays until the new text is complete. What is no ordinary file (`/dev/stdout`) is written to.
-fn replace(path: &Path, text: &str) -> std::io::Result<()> {
-    if fs::metadata(path).is_ok_and(|there| !there.is_file()) {
-        return fs::write(path, text);
-    }
-    let mut part = path.as_os_str().to_owned();
-    part.push(".part");
-    fs::write(&part, text)?;
-    fs::rename(&part, path)
 }

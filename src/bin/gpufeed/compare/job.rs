@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::args::CompareArgs;
 use crate::args::{DataArgs, open_source, options_are};
+use crate::data::note_left_out;
 use crate::units::HxW;
 
 /// One device's part.
@@ -110,7 +111,8 @@ impl Samples {
         if let Some(path) = &args.data {
             return Ok(Self::Path { path: path.clone(), images: args.images.clone() });
         }
-        let given: Vec<&str> = args.images.given().into_iter().filter(|name| *name == "--fit").collect();
+        let given: Vec<&str> =
+            args.images.given().into_iter().filter(|name| matches!(*name, "--fit" | "--classes")).collect();
         ensure!(given.is_empty(), "{} only for folders of images, and no data was given", options_are(&given));
         let size = args.images.size.unwrap_or(HxW { height: 224, width: 224 });
         let channels = args.images.channels.unwrap_or(3);
@@ -127,6 +129,7 @@ impl Samples {
             }
             Self::Path { path, images } => {
                 let source = open_source(path, images)?;
+                note_left_out(path, &source.summary());
                 ensure!(!source.is_empty(), "{}: there are no samples", path.display());
                 Ok((source.layout(), source.len()))
             }

@@ -29,14 +29,12 @@ use crate::{fallback, interrupt, output};
 /// Compares on each device in turn; what was measured is shown, and written, even if the rest fails.
 pub fn compare(args: &CompareArgs) -> Result<ExitCode> {
     interrupt::catch()?;
+    let files = Files::new(&args.output, &args.inputs()?)?;
     let (feed, data) = Feed::prepare(args)?;
     let found = gpufeed::devices();
     let chosen = args.choose(&found)?;
-    let files = Files::new(&args.output);
     let command = std::env::args_os().map(|arg| arg.to_string_lossy().into_owned()).collect();
     let mut report = Report::new(data, command);
-    // A file that cannot be written shows now, and not after a minute.
-    files.write(&report)?;
     if args.devices.is_empty()
         && let Some(text) = fallback::notice(&found)
     {

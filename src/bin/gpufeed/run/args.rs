@@ -2,16 +2,18 @@
 
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::thread;
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use gpufeed::{LoaderOptions, Preprocess, Share, Strategy};
+use gpufeed::{LoaderOptions, Preprocess, Share, Source, Strategy};
 
 use super::auto::{Auto, OrAuto, strategy_or_auto};
 use super::batches::BatchArgs;
 use super::observe::ObserveArgs;
 use crate::args::{DataArgs, FeedArgs, usage_error};
+use crate::output_file::{Inputs, OutputFile};
 use crate::units;
 
 #[derive(Debug, Args)]
@@ -56,7 +58,9 @@ pub struct LoadingArgs {
     /// Shuffle each epoch; the order depends on this number and the epoch's alone
     #[arg(long, value_name = "NUMBER")]
     pub seed: Option<u64>,
-    /// Deliver the share of this machine or process, from 0, of each epoch; all need the same --seed
+    /// Deliver the share of this machine or process, from 0, of each epoch; all need the same --seed. Where the samples
+    /// do not divide evenly some ranks have one sample more, and may so have one batch more: --drop-last or --pad-last. Bad
+    /// samples that are skipped shorten a rank's own batches, and one of which nothing is left does not come
     #[arg(long, value_name = "N", requires = "world")]
     pub rank: Option<u32>,
     /// Among how many machines or processes each epoch is shared
@@ -99,6 +103,22 @@ impl RunArgs {
             bail!(usage_error("run", "--auto-cache is only for --strategy auto and --workers auto"));
         }
         self.loading.share()
+    }
+
+    /// The files that are read, which no output may be. A state may be gone on with in its own file.
+    ///
+    /// # Errors
+    /// An output is one of them, directly or through links.
+    pub fn check_outputs(&self, source: &Arc<dyn Source>) -> Result<Arc<Inputs>> {
+        let inputs = Inputs::new(self.images.classes.clone()).with_source(&self.data, source);
+        if let Some(cache) = &self.loading.auto_cache {
+            OutputFile::new("--auto-cache", cache, &inputs)?;
+        }
+        let state = Inputs::new(self.batches.resume.clone());
+        for (option, path) in self.observe.files() {
+            OutputFile::new(option, path, &state)?;
+        }
+        Ok(Arc::new(inputs))
     }
 
     /// What is to be measured first.

@@ -10,6 +10,7 @@ use gpufeed::{BadSamples, LastBatch, LoaderOptions, Subset, Tolerance};
 
 use super::state::StateFile;
 use crate::args::{UsageError, usage_error};
+use crate::output_file::Inputs;
 
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Batches")]
@@ -89,9 +90,9 @@ impl BatchArgs {
     }
 
     /// The file to keep where delivery stands in.
-    pub fn state_file(&self, devices: usize) -> anyhow::Result<Option<StateFile>> {
+    pub fn state_file(&self, devices: usize, inputs: &Inputs) -> anyhow::Result<Option<StateFile>> {
         let gone_on = self.resume.is_some();
-        self.save_state.as_deref().map(|path| StateFile::new(path, devices, gone_on)).transpose()
+        self.save_state.as_deref().map(|path| StateFile::new(path, devices, gone_on, inputs)).transpose()
     }
 
     /// Writes into the options what was given.

@@ -19,16 +19,16 @@ use std::process::ExitCode;
 use std::thread;
 use std::time::Duration;
 
-use anyhow::{Error, Result};
+use anyhow::{Error, Result, ensure};
 
 pub use args::RunArgs;
 use ending::{Ending, Stopped};
-use observe::Lines;
 use open::DeviceRun;
 use report::Report;
 use sum::Reports;
 
-use crate::{interrupt, output};
+use crate::args::open_source;
+use crate::{data, interrupt, output};
 
 /// How often the loader looks for finished batches, and then some.
 const SETTLE: Duration = Duration::from_millis(5);
@@ -36,9 +36,12 @@ const SETTLE: Duration = Duration::from_millis(5);
 /// Loads the samples, and reports what was done even if an error or Ctrl-C ended it early.
 pub fn run(args: &RunArgs) -> Result<ExitCode> {
     let share = args.check()?;
-    let state = args.batches.state_file(args.devices.len())?;
-    let mut observed = args.observe.prepare()?;
-    let mut runs = open::open(args, share, &observed)?;
+    let source = open_source(&args.data, &args.images)?;
+    data::note_left_out(&args.data, &source.summary());
+    let inputs = args.check_outputs(&source)?;
+    let state = args.batches.state_file(args.devices.len(), &inputs)?;
+    let mut observed = args.observe.prepare(&inputs)?;
+    let mut runs = open::open(args, share, &source, &observed, &inputs)?;
     // Until here Ctrl-C ends the command at once: nothing was measured yet.
     interrupt::catch()?;
     let monitors = runs.iter().map(|run| (run.loader.info().id.clone(), run.loader.monitor())).collect();
@@ -47,16 +50,29 @@ pub fn run(args: &RunArgs) -> Result<ExitCode> {
     let kept = state.map_or(Ok(()), |state| state.close());
     // What the device has finished last is counted when the loader looks for it.
     thread::sleep(SETTLE);
-    let written = lines.map_or(Ok(()), Lines::finish);
+    let failed = endings.iter().any(|ending| ending.error.is_some());
+    let delivered = something_delivered(&runs, &endings);
+    let written = lines.map_or(Ok(()), |lines| lines.finish(failed));
     let printed = print(args, runs, &endings);
-    let written = written.and(observed.finish());
+    let written = written.and(observed.finish(failed));
     let interrupted = endings.iter().any(|ending| ending.interrupted);
     let errors = endings.into_iter().filter_map(|ending| ending.error).filter(|error| !error.is::<Stopped>());
     // A reader of the report that has gone away does not make the run a success.
-    first(errors.chain(kept.err()))?;
+    first(errors.chain(kept.err()).chain(delivered.err()))?;
     written?;
     printed?;
     Ok(if interrupted { ExitCode::from(interrupt::EXIT_CODE) } else { ExitCode::SUCCESS })
+}
+
+/// Whoever trained on nothing shall not think that they trained: a run of which every sample was bad has failed.
+fn something_delivered(runs: &[DeviceRun], endings: &[Ending]) -> Result<()> {
+    let ended_early = endings.iter().any(|ending| ending.interrupted || ending.error.is_some());
+    let delivered: u64 = runs.iter().map(|run| run.loader.stats().samples).sum();
+    let bad: u64 = runs.iter().map(|run| run.loader.bad_samples().skipped).sum();
+    let first = runs.iter().find_map(|run| run.loader.bad_samples().listed.into_iter().next());
+    let first = first.map(|first| format!("; the first is {}: {}", first.index, first.cause)).unwrap_or_default();
+    ensure!(ended_early || delivered > 0 || bad == 0, "nothing was delivered: all {bad} samples are bad{first}");
+    Ok(())
 }
 
 fn print(args: &RunArgs, runs: Vec<DeviceRun>, endings: &[Ending]) -> Result<()> {

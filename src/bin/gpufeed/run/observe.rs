@@ -1,6 +1,5 @@
 //! Following a run: the counters as lines of JSON while it runs, and a trace of what ran when.
 
-use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,6 +14,7 @@ use gpufeed::{LoaderOptions, LoaderStats, Trace};
 use serde::Serialize;
 
 use crate::output;
+use crate::output_file::{Inputs, OutputFile, Part};
 use crate::units::parse_period;
 
 #[derive(Debug, Args)]
@@ -27,7 +27,8 @@ pub struct ObserveArgs {
     /// Record what runs when, for ui.perfetto.dev or chrome://tracing
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
-    /// Write the counters into this file while it runs, a line of JSON a device each time, and at its end
+    /// Write the counters into this file while it runs, a line of JSON a device each time, and at its end; a file that is
+    /// there already is replaced at the end
     #[arg(long, value_name = "FILE")]
     metrics: Option<PathBuf>,
     /// How often
@@ -37,28 +38,51 @@ pub struct ObserveArgs {
 
 /// What is recorded of a run.
 pub struct Observed {
-    trace: Option<(Arc<Trace>, File, PathBuf)>,
-    metrics: Option<(File, PathBuf)>,
+    trace: Option<(Arc<Trace>, Writing)>,
+    metrics: Option<Writing>,
     every: Duration,
     timing: bool,
 }
 
+/// A file, and what was begun of it.
+struct Writing {
+    output: OutputFile,
+    part: Option<Part>,
+}
+
+impl Writing {
+    /// Gives the file its name. A run that failed leaves a file that was there as it was.
+    fn finish(self, failed: bool) -> Result<()> {
+        let Some(part) = self.part else { return Ok(()) };
+        if failed && self.output.exists() && part.is_beside() {
+            output::note(format_args!("note: {}: left as it was, as the run failed", self.output.path().display()));
+            return Ok(());
+        }
+        self.output.finish(part)
+    }
+}
+
 impl ObserveArgs {
-    /// Makes the files, so that what cannot be written is reported before anything is loaded.
-    pub fn prepare(&self) -> Result<Observed> {
-        let trace = self.trace.as_deref().map(create).transpose()?;
+    /// The files that were asked for.
+    pub fn files(&self) -> impl Iterator<Item = (&'static str, &Path)> {
+        let files = [("--trace", &self.trace), ("--metrics", &self.metrics)];
+        files.into_iter().filter_map(|(option, path)| Some((option, path.as_deref()?)))
+    }
+
+    /// Checks the files, and makes none.
+    pub fn prepare(&self, inputs: &Inputs) -> Result<Observed> {
+        let writing = |option, path: &Option<PathBuf>| {
+            let output = path.as_deref().map(|path| OutputFile::new(option, path, inputs)).transpose()?;
+            Ok::<_, anyhow::Error>(output.map(|output| Writing { output, part: None }))
+        };
+        let trace = writing("--trace", &self.trace)?;
         Ok(Observed {
-            trace: trace.map(|(file, path)| (Arc::new(Trace::default()), file, path)),
-            metrics: self.metrics.as_deref().map(create).transpose()?,
+            trace: trace.map(|writing| (Arc::new(Trace::default()), writing)),
+            metrics: writing("--metrics", &self.metrics)?,
             every: self.metrics_every,
             timing: self.explain,
         })
     }
-}
-
-fn create(path: &Path) -> Result<(File, PathBuf)> {
-    let file = File::create(path).with_context(|| format!("{}: cannot be written", path.display()))?;
-    Ok((file, path.to_owned()))
 }
 
 impl Observed {
@@ -68,18 +92,28 @@ impl Observed {
         options.trace = self.trace.as_ref().map(|(trace, ..)| Arc::clone(trace));
     }
 
-    /// Starts writing lines.
+    /// Begins the files, so that what cannot be written is reported before anything is loaded, and starts writing lines.
     ///
     /// `monitors` are those of the loaders, each with its device's id.
     pub fn start(&mut self, monitors: Vec<(String, Monitor)>) -> Result<Option<Lines>> {
-        let Some((file, path)) = self.metrics.take() else { return Ok(None) };
-        Lines::start(file, path, monitors, self.every).map(Some)
+        if let Some((_, trace)) = &mut self.trace {
+            trace.part = Some(trace.output.begin()?);
+        }
+        let Some(mut writing) = self.metrics.take() else { return Ok(None) };
+        let output = &writing.output;
+        // Where nothing can be lost, others may follow the lines as they come.
+        writing.part = Some(if output.exists() { output.begin()? } else { output.begin_in_place()? });
+        Lines::start(writing, monitors, self.every).map(Some)
     }
 
     /// Writes the trace.
-    pub fn finish(self) -> Result<()> {
-        let Some((trace, file, path)) = self.trace else { return Ok(()) };
-        trace.write(file).with_context(|| format!("{}: cannot be written", path.display()))?;
+    pub fn finish(self, failed: bool) -> Result<()> {
+        let Some((trace, mut writing)) = self.trace else { return Ok(()) };
+        let path = writing.output.path().to_owned();
+        if let Some(part) = &mut writing.part {
+            trace.write(part).with_context(|| format!("--trace {}: it cannot be written", path.display()))?;
+        }
+        writing.finish(failed)?;
         if trace.dropped() > 0 {
             output::note(format_args!(
                 "note: {}: holds the first {} events; {} later ones found no room",
@@ -113,11 +147,12 @@ struct Line<'a> {
 pub struct Lines {
     stop: Sender<()>,
     thread: JoinHandle<std::io::Result<()>>,
-    path: PathBuf,
+    writing: Writing,
 }
 
 impl Lines {
-    fn start(file: File, path: PathBuf, monitors: Vec<(String, Monitor)>, every: Duration) -> Result<Self> {
+    fn start(writing: Writing, monitors: Vec<(String, Monitor)>, every: Duration) -> Result<Self> {
+        let file = writing.part.as_ref().map(Part::handle).transpose()?.context("no file was begun")?;
         let (stop, stopped) = mpsc::channel();
         let start = Instant::now();
         let write = move || {
@@ -131,14 +166,16 @@ impl Lines {
             }
         };
         let thread = Builder::new().name("gpufeed-metrics".to_owned()).spawn(write)?;
-        Ok(Self { stop, thread, path })
+        Ok(Self { stop, thread, writing })
     }
 
     /// Writes the last lines.
-    pub fn finish(self) -> Result<()> {
+    pub fn finish(self, failed: bool) -> Result<()> {
         drop(self.stop);
         let written = self.thread.join().map_err(|_| anyhow!("the thread that writes metrics panicked"))?;
-        written.with_context(|| format!("{}: cannot be written", self.path.display()))
+        let path = self.writing.output.path();
+        written.with_context(|| format!("--metrics {}: it cannot be written", path.display()))?;
+        self.writing.finish(failed)
     }
 }
 

@@ -11,7 +11,8 @@ use super::auto::Auto;
 use super::observe::Observed;
 use super::save::Saver;
 use super::state;
-use crate::args::{open_source, usage_error};
+use crate::args::usage_error;
+use crate::output_file::Inputs;
 use crate::{fallback, output};
 
 /// One device's part of a run.
@@ -26,8 +27,13 @@ pub struct DeviceRun {
 }
 
 /// Opens every device that was asked for, with a loader on each; they share one source.
-pub fn open(args: &RunArgs, share: Share, observed: &Observed) -> Result<Vec<DeviceRun>> {
-    let source = open_source(&args.data, &args.images)?;
+pub fn open(
+    args: &RunArgs,
+    share: Share,
+    source: &Arc<dyn Source>,
+    observed: &Observed,
+    inputs: &Arc<Inputs>,
+) -> Result<Vec<DeviceRun>> {
     let preprocess = args.feed.preprocess(source.layout())?;
     let devices = devices(&args.devices)?;
     let several = devices.len() > 1;
@@ -37,7 +43,9 @@ pub fn open(args: &RunArgs, share: Share, observed: &Observed) -> Result<Vec<Dev
         observed.apply(&mut options);
         let id = &device.info().id;
         let token = tokens.as_ref().map(|tokens| tokens[number].clone());
-        feed(args, device, &source, options, token, several)
+        let saver = saver(args, device, token.is_some(), several, inputs);
+        saver
+            .and_then(|saver| feed(args, device, source, options, token, saver))
             .map_err(|error| if several { named(id, error) } else { error })
     };
     let feeds = devices.iter().enumerate().map(open).collect::<Result<Vec<_>>>()?;
@@ -86,20 +94,29 @@ fn devices(wanted: &[String]) -> Result<Vec<AnyBackend>> {
     Ok(opened)
 }
 
+/// Where a device's batches are saved to. What was saved before a run that is gone on with stays.
+fn saver(
+    args: &RunArgs,
+    device: &AnyBackend,
+    gone_on: bool,
+    several: bool,
+    inputs: &Arc<Inputs>,
+) -> Result<Option<Saver>> {
+    let folder = args.save.as_ref().map(|folder| match several {
+        true => folder.join(device.info().id.replace(':', "-")),
+        false => folder.clone(),
+    });
+    folder.as_deref().map(|folder| Saver::new(folder, gone_on, inputs)).transpose()
+}
+
 fn feed(
     args: &RunArgs,
     device: &AnyBackend,
     source: &Arc<dyn Source>,
     options: LoaderOptions,
     token: Option<ResumeToken>,
-    several: bool,
+    saver: Option<Saver>,
 ) -> Result<DeviceRun> {
-    let folder = args.save.as_ref().map(|folder| match several {
-        true => folder.join(device.info().id.replace(':', "-")),
-        false => folder.clone(),
-    });
-    // What was saved before is gone on with.
-    let saver = folder.as_deref().map(|folder| Saver::create(folder, token.is_some())).transpose()?;
     let (loader, tuned) = match args.loading.shrink {
         true => shrinking(&args.auto(), device, source, options)?,
         false => args.auto().open(device, source, options)?,
@@ -108,6 +125,9 @@ fn feed(
     if let Some(token) = &token {
         // Said before anything is loaded.
         loader.check_resume(token)?;
+    }
+    if let Some(saver) = &saver {
+        saver.begin(&**source)?;
     }
     Ok(DeviceRun { device: device.clone(), loader, tuned, saver, token })
 }

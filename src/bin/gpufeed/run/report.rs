@@ -4,6 +4,7 @@ use comfy_table::CellAlignment;
 use gpufeed::backend::{Footprint, MemoryUse};
 use gpufeed::loader::{BadSampleReport, Occupancy, Percentiles, Verdict};
 use gpufeed::measure::WhatIf;
+use gpufeed::source::SourceSummary;
 use gpufeed::{AdapterInfo, AnyLoader, LoaderOptions, LoaderStats, Strategy, Tuned};
 use serde::Serialize;
 
@@ -12,7 +13,7 @@ use super::auto::AutoReport;
 use super::ending::{Ending, Stopped, ended};
 use super::explain;
 use crate::units::noun;
-use crate::{devices, output, units};
+use crate::{data, devices, output, units};
 
 /// The result of a run. The names are those of the JSON.
 #[derive(Debug, Serialize)]
@@ -30,6 +31,9 @@ pub struct Report {
     /// A description of the samples.
     source: String,
     source_samples: u64,
+    /// The classes by label, and what was left out of the data.
+    #[serde(flatten)]
+    summary: SourceSummary,
     /// What a full batch becomes.
     tensor_shape: Vec<usize>,
     tensor_dtype: String,
@@ -105,6 +109,7 @@ impl Report {
             auto: None,
             source: format!("{}: {}", args.data.display(), loader.source().layout()),
             source_samples: loader.source().len(),
+            summary: loader.source().summary(),
             tensor_shape: tensor.shape.as_slice().to_vec(),
             tensor_dtype: tensor.dtype.to_string(),
             batch_size: options.batch_size,
@@ -211,6 +216,12 @@ impl Report {
             let counts =
                 format!("{skipped} left out, {substituted} replaced; the first is {}: {}", first.index, first.cause);
             rows.push(("bad samples", counts));
+        }
+        if !self.summary.classes.is_empty() {
+            rows.push(("classes", data::describe_classes(&self.summary.classes)));
+        }
+        if !self.summary.left_out.is_empty() {
+            rows.push(("left out", data::describe_left_out(&self.summary)));
         }
         if self.saved {
             rows.push(("saving", "the times include reading back and saving".to_owned()));

@@ -1,14 +1,15 @@
 //! Where delivery stands, in a file: one token a device.
 
-use std::fs::{self, File};
-use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::fs;
+use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use gpufeed::ResumeToken;
 use serde::{Deserialize, Serialize};
+
+use crate::output_file::{Inputs, OutputFile};
 
 /// How often the file is written.
 const EVERY: Duration = Duration::from_secs(1);
@@ -32,7 +33,7 @@ pub fn read(path: &Path, devices: usize) -> Result<Vec<ResumeToken>> {
 /// The file that is kept up to date.
 #[derive(Debug)]
 pub struct StateFile {
-    path: PathBuf,
+    file: OutputFile,
     kept: Mutex<Kept>,
 }
 
@@ -44,13 +45,14 @@ struct Kept {
 
 impl StateFile {
     /// A file that holds a state is refused, unless that is `gone_on` with: it would be lost.
-    pub fn new(path: &Path, devices: usize, gone_on: bool) -> Result<Self> {
+    pub fn new(path: &Path, devices: usize, gone_on: bool, inputs: &Inputs) -> Result<Self> {
+        let file = OutputFile::new("--save-state", path, inputs)?;
         ensure!(
-            gone_on || !path.exists(),
+            gone_on || !file.exists(),
             "--save-state {0}: the file is there; go on with --resume {0}, or remove it",
             path.display()
         );
-        Ok(Self { path: path.to_owned(), kept: Mutex::new(Kept { tokens: vec![None; devices], written: None }) })
+        Ok(Self { file, kept: Mutex::new(Kept { tokens: vec![None; devices], written: None }) })
     }
 
     /// A device has got so far. Writes the file if that is due.
@@ -73,13 +75,6 @@ impl StateFile {
     /// Replaces the file in one step: whoever reads it finds the old state or the new one.
     fn write(&self, kept: &Kept) -> Result<()> {
         let Some(devices) = kept.tokens.iter().cloned().collect() else { return Ok(()) };
-        let named = || format!("--save-state {}: it cannot be written", self.path.display());
-        let mut beside = self.path.clone().into_os_string();
-        beside.push(".new");
-        let mut file = File::create(&beside).with_context(named)?;
-        file.write_all(&serde_json::to_vec(&Tokens { devices })?).with_context(named)?;
-        // Else a loss of power could leave the name of the new file and nothing in it.
-        file.sync_all().with_context(named)?;
-        fs::rename(&beside, &self.path).with_context(named)
+        self.file.write_durably(&serde_json::to_vec(&Tokens { devices })?)
     }
 }
