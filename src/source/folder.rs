@@ -5,7 +5,9 @@ use std::fs::{self, DirEntry};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::decode::Target;
+#[cfg(doc)]
+use super::decode::Decoder;
+use super::decode::{DamagedImages, DecodeOptions, DecoderUnavailable, Target};
 use super::{OutOfRange, Source};
 use crate::error::{LayoutError, SourceError};
 use crate::layout::SampleLayout;
@@ -35,11 +37,20 @@ pub struct FolderOptions {
     /// The most bytes that one image may have, as a file and when decoded at its own size. A larger one is an error, so
     /// that a small file cannot claim all memory. A decoder may need a few times as much. Default 512 MiB.
     pub max_decoded_bytes: u64,
+    /// How files are decoded.
+    pub decode: DecodeOptions,
 }
 
 impl Default for FolderOptions {
     fn default() -> Self {
-        Self { height: 224, width: 224, channels: 3, fit: Fit::default(), max_decoded_bytes: 512 << 20 }
+        Self {
+            height: 224,
+            width: 224,
+            channels: 3,
+            fit: Fit::default(),
+            max_decoded_bytes: 512 << 20,
+            decode: DecodeOptions::default(),
+        }
     }
 }
 
@@ -76,6 +87,9 @@ pub enum FolderError {
     /// The options make no usable samples.
     #[error(transparent)]
     Layout(#[from] LayoutError),
+    /// The decoder that was asked for cannot be used.
+    #[error(transparent)]
+    Decoder(#[from] DecoderUnavailable),
 }
 
 /// The images of a folder and the folders below it, decoded as they are read.
@@ -95,13 +109,18 @@ pub enum FolderError {
 /// 2. Channels: grey is replicated. Colour becomes grey as Rec. 709 luma of the stored values,
 ///    `(2126 R + 7152 G + 722 B) / 10000`, rounded down. Alpha is kept for 4 channels, where images without it get 255;
 ///    for 1 and 3 it is dropped and the colours stay as they are stored, whatever was transparent.
-/// 3. The EXIF orientation is applied.
+/// 3. The orientation in EXIF or XMP metadata is applied, by the rules of Pillow's `ImageOps.exif_transpose`.
 /// 4. Resizing to the sample's size as [`Fit`] says, by convolution with a triangle filter that widens when shrinking
 ///    (bilinear with antialiasing). With 4 channels, colours are weighted by their alpha. An image that has the
 ///    sample's size already is not resampled: its bytes are as decoded.
 ///
-/// Errors while reading are [`ImageError`](super::ImageError)s, which name the file. A truncated file is one of them;
-/// damage within a JPEG's or lossy WebP's data can go unnoticed, as these formats have no checksums.
+/// **JPEG** is decoded by the system's libjpeg-turbo or by this crate's own decoder, to the same bytes ([`Decoder`]). A large
+/// image is decoded at a half, a quarter or an eighth of its size where that is at least twice the sample's size each way
+/// ([`DecodeOptions::full_size`] is the way out). What is damaged inside is decoded as far as possible, as libjpeg does, and
+/// counted in [`damaged`](Self::damaged), or refused ([`DecodeOptions::damaged`]).
+///
+/// Errors while reading are [`ImageError`](super::ImageError)s, which name the file. A truncated file is one of them; damage
+/// within a lossy WebP's data can go unnoticed, as it has no checksums.
 ///
 /// ```no_run
 /// use gpufeed::source::{FolderOptions, FolderSource};
@@ -129,10 +148,10 @@ impl FolderSource {
     #[expect(clippy::needless_pass_by_value, reason = "options are given away, as everywhere")]
     pub fn open(path: impl AsRef<Path>, options: FolderOptions) -> Result<Self, FolderError> {
         let root = path.as_ref();
-        let FolderOptions { height, width, channels, fit, max_decoded_bytes } = options;
+        let FolderOptions { height, width, channels, fit, max_decoded_bytes, decode } = options;
         let layout = SampleLayout::image(height, width, channels)?;
         let side = |side| u32::try_from(side).map_err(|_| LayoutError::Overflow { what: "an image's side" });
-        let target = Target { height: side(height)?, width: side(width)?, channels, fit, max_decoded_bytes };
+        let target = Target::new((side(height)?, side(width)?), channels, fit, max_decoded_bytes, decode)?;
         let mut paths = Vec::new();
         collect(root, &mut Vec::new(), &mut paths)?;
         paths.sort_unstable();
@@ -144,6 +163,19 @@ impl FolderSource {
     #[must_use]
     pub fn classes(&self) -> &[String] {
         &self.classes
+    }
+
+    /// What the bytes of a sample depend on beside the files and the options: the decoder and its version, as in "JPEG by
+    /// libjpeg-turbo 2.1.5, large images at a fraction of their size".
+    #[must_use]
+    pub fn decoder_id(&self) -> String {
+        self.target.decoder_id()
+    }
+
+    /// The damaged images that were delivered nevertheless.
+    #[must_use]
+    pub fn damaged(&self) -> &DamagedImages {
+        self.target.damaged()
     }
 
     /// The file of sample `index`.

@@ -7,15 +7,11 @@ mod arena;
 #[cfg(feature = "images")]
 mod decode;
 #[cfg(feature = "images")]
-mod encoded;
-#[cfg(feature = "images")]
 mod folder;
 mod mapped;
 mod memory;
 mod npy;
 mod open;
-#[cfg(feature = "images")]
-mod pixels;
 mod stamp;
 mod synthetic;
 
@@ -28,7 +24,10 @@ use crate::staging::SampleWriter;
 
 pub use arena::HostArena;
 #[cfg(feature = "images")]
-pub use decode::{ImageError, ImageProblem};
+pub use decode::{
+    Damaged, DamagedImage, DamagedImages, DecodeOptions, Decoder, DecoderUnavailable, ImageError, ImageProblem,
+    UnknownDecoder,
+};
 #[cfg(feature = "images")]
 pub use folder::{Fit, FolderError, FolderOptions, FolderSource};
 pub use memory::MemorySource;
