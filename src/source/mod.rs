@@ -8,16 +8,12 @@ mod decode;
 #[cfg(any(feature = "images", feature = "npy"))]
 mod digest;
 #[cfg(feature = "images")]
-mod encoded;
-#[cfg(feature = "images")]
 mod folder;
 mod identity;
 mod memory;
 #[cfg(feature = "npy")]
 mod npy;
 mod open;
-#[cfg(feature = "images")]
-mod pixels;
 #[cfg(feature = "npy")]
 mod record_file;
 mod shown;
@@ -33,7 +29,10 @@ use crate::memory::StableHostMemory;
 use crate::staging::SampleWriter;
 
 #[cfg(feature = "images")]
-pub use decode::{ImageError, ImageProblem};
+pub use decode::{
+    Damaged, DamagedImage, DamagedImages, DecodeOptions, Decoder, DecoderUnavailable, ImageError, ImageProblem,
+    UnknownDecoder,
+};
 #[cfg(feature = "images")]
 pub use folder::{Fit, FolderError, FolderOptions, FolderSource};
 pub use identity::FileIdentity;

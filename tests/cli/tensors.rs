@@ -147,6 +147,30 @@ fn jpeg_files_arrive_as_another_decoder_reads_them() {
 }
 
 #[test]
+fn a_damaged_jpeg_is_named_and_delivered_alike_by_every_decoder_or_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let stored = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/jpeg/restarts-every-row.jpg");
+    let mut bytes = std::fs::read(stored).expect("a stored file");
+    let restart = bytes.windows(2).position(|bytes| bytes == [0xff, 0xd0]).expect("a restart marker");
+    bytes[restart + 20..restart + 22].copy_from_slice(&[0xff, 0x02]);
+    std::fs::write(folder.path().join("a.jpg"), bytes).expect("written");
+    let data = folder.path().to_str().expect("ASCII");
+    let args = ["run", data, "--size", "37x45", "--dtype", "u8", "--device", "host", "--decoder"];
+    let delivered = ["auto", "rust"].map(|decoder| {
+        let saved = folder.path().join(format!(".{decoder}"));
+        let ended = run(&[&args[..], &[decoder, "--save", saved.to_str().expect("ASCII")]].concat());
+        let ended = ended.ended_with(0);
+        assert!(ended.stderr.contains("a.jpg: damaged, decoded as far as possible: "), "{}", ended.stderr);
+        Array::read(&saved.join("batch-000000.npy")).bytes
+    });
+    assert!(delivered[0] == delivered[1], "the decoders differ");
+    let refused = run(&[&args[..], &["rust", "--refuse-damaged"]].concat()).ended_with(1);
+    assert!(refused.stderr.contains("a.jpg: damaged: "), "{}", refused.stderr);
+    let large = run(&[&args[..], &["rust", "--max-image-bytes", "3000"]].concat()).ended_with(1);
+    assert!(large.stderr.contains("--max-image-bytes"), "{}", large.stderr);
+}
+
+#[test]
 fn raw_pixels_arrive_as_they_are() {
     let data = data::array();
     for device in devices("raw_pixels_arrive_as_they_are") {

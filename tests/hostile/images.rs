@@ -5,12 +5,14 @@
 use std::fs;
 use std::io::Cursor;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
 
-use gpufeed::source::{FolderOptions, FolderSource, ImageError};
+use gpufeed::source::{Decoder, FolderOptions, FolderSource, ImageError};
 use gpufeed::{SampleWriter, Source};
 use image::{DynamicImage, ImageFormat, Rgb, RgbImage};
 use proptest::prelude::*;
 
+use crate::counting::large_allocations;
 use crate::{alone, cases, within};
 
 /// What an image may be when decoded.
@@ -29,12 +31,18 @@ fn encoded(format: ImageFormat) -> Vec<u8> {
 const FORMATS: [(ImageFormat, &str); 3] =
     [(ImageFormat::Png, "png"), (ImageFormat::Jpeg, "jpg"), (ImageFormat::WebP, "webp")];
 
-/// Reads these bytes as the one image of a folder: whether it is one.
+/// Reads these bytes as the one image of a folder, with every decoder: whether it is one for the crate's own.
 fn read(bytes: &[u8], extension: &str) -> bool {
+    read_by(Decoder::Auto, bytes, extension);
+    read_by(Decoder::Rust, bytes, extension)
+}
+
+fn read_by(decoder: Decoder, bytes: &[u8], extension: &str) -> bool {
     let folder = tempfile::tempdir().expect("a folder");
     fs::write(folder.path().join(format!("a.{extension}")), bytes).expect("written");
-    let options =
+    let mut options =
         FolderOptions { height: SIDE, width: SIDE, max_decoded_bytes: LIMIT as u64, ..FolderOptions::default() };
+    options.decode.decoder = decoder;
     let source = FolderSource::open(folder.path(), options).expect("one file");
     let mut memory = [0; SIDE * SIDE * 3];
     let read = within(MOST, || {
@@ -80,8 +88,76 @@ fn a_png_that_claims_gigabytes_takes_none_of_them() {
     }
 }
 
+/// A JPEG of another form: progressive, of several scans, with restart markers, CMYK.
+fn stored(index: usize) -> Vec<u8> {
+    const NAMES: [&str; 8] = [
+        "progressive-420",
+        "scans-bits",
+        "scans-separate",
+        "restarts-every-block",
+        "restarts-progressive",
+        "cmyk-progressive",
+        "sampling-quarter",
+        "coarse",
+    ];
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/jpeg");
+    fs::read(folder.join(NAMES[index]).with_extension("jpg")).expect("a stored file")
+}
+
+#[test]
+fn jpeg_after_jpeg_takes_no_further_memory() {
+    let _turn = alone();
+    let folder = tempfile::tempdir().expect("a folder");
+    for index in 0..8 {
+        fs::write(folder.path().join(format!("{index}.jpg")), stored(index)).expect("written");
+    }
+    for decoder in [Decoder::Auto, Decoder::Rust] {
+        let mut options = FolderOptions { height: SIDE, width: SIDE, ..FolderOptions::default() };
+        options.decode.decoder = decoder;
+        let source = FolderSource::open(folder.path(), options).expect("eight files");
+        let mut memory = [0; SIDE * SIDE * 3];
+        let mut all = || {
+            (0..8).for_each(|index| source.read(index, &mut SampleWriter::over(&mut memory)).expect("read"));
+            large_allocations()
+        };
+        // Each buffer grows to what the largest image needs of it.
+        all();
+        let (before, after) = (all(), all());
+        assert_eq!(before, after, "{decoder}: something of an image's size is allocated anew");
+    }
+}
+
+#[test]
+fn a_jpeg_that_claims_the_largest_size_takes_no_memory_for_it() {
+    let _turn = alone();
+    for index in 0..8 {
+        let mut bytes = stored(index);
+        let frame = bytes.windows(2).position(|bytes| matches!(bytes, [0xff, 0xc0..=0xc2])).expect("a frame");
+        bytes[frame + 5..frame + 9].fill(0xff);
+        assert!(!read(&bytes, "jpg"), "65535 x 65535");
+        // Thin, so that it is within the limit, while its blocks are not.
+        bytes[frame + 5..frame + 9].copy_from_slice(&[0xff, 0xff, 0, 1]);
+        read(&bytes, "jpg");
+    }
+}
+
 proptest! {
     #![proptest_config(cases(400))]
+
+    #[test]
+    fn a_damaged_jpeg_of_any_form_is_an_error_or_an_image(
+        index in 0usize..8,
+        damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..8),
+        early in any::<bool>(),
+    ) {
+        let _turn = alone();
+        let mut bytes = stored(index);
+        let reach = if early { bytes.len().min(700) } else { bytes.len() };
+        for (at, value) in damage {
+            bytes[at.index(reach)] = value;
+        }
+        read(&bytes, "jpg");
+    }
 
     #[test]
     fn a_damaged_image_is_an_error_or_an_image(

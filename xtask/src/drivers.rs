@@ -1,4 +1,5 @@
-//! Finds out which parts of the software Vulkan and GL drivers are there, and installs the missing ones where it may.
+//! Finds out which parts of the software Vulkan and GL drivers, and which libraries, are there, and installs the missing ones where
+//! it may.
 
 use std::env;
 use std::ffi::OsStr;
@@ -8,7 +9,7 @@ use std::process::{Command, Stdio};
 
 use crate::shown;
 
-/// One thing that the GPU tests load.
+/// One thing that tests load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Part {
     Loader,
@@ -18,9 +19,11 @@ enum Part {
     EglMesa,
     Gles,
     Dri,
+    TurboJpeg,
 }
 
-const PARTS: [Part; 7] = [Part::Loader, Part::Lavapipe, Part::Layers, Part::Egl, Part::EglMesa, Part::Gles, Part::Dri];
+const PARTS: [Part; 8] =
+    [Part::Loader, Part::Lavapipe, Part::Layers, Part::Egl, Part::EglMesa, Part::Gles, Part::Dri, Part::TurboJpeg];
 
 /// Where packages come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,6 +44,7 @@ impl Part {
             Self::EglMesa => "Mesa's EGL",
             Self::Gles => "GLES (libGLESv2.so.2)",
             Self::Dri => "the software GL driver (llvmpipe)",
+            Self::TurboJpeg => "libjpeg-turbo (libturbojpeg.so.0)",
         }
     }
 
@@ -53,6 +57,7 @@ impl Part {
             Self::EglMesa => ["libegl-mesa0", "mesa-libEGL", "mesa"],
             Self::Gles => ["libgles2", "libglvnd-gles", "mesa"],
             Self::Dri => ["libgl1-mesa-dri", "mesa-dri-drivers", "mesa"],
+            Self::TurboJpeg => ["libturbojpeg0", "turbojpeg", "libjpeg-turbo"],
         };
         match platform {
             Platform::Debian => Some(debian),
@@ -71,6 +76,7 @@ impl Part {
             Self::EglMesa => library("libEGL_mesa.so.0"),
             Self::Gles => library("libGLESv2.so.2"),
             Self::Dri => library("libgallium-") || library("dri/swrast_dri.so"),
+            Self::TurboJpeg => library("libturbojpeg.so.0"),
         }
     }
 }
@@ -83,7 +89,7 @@ pub fn ensure(install: bool) {
     }
     let missing = missing();
     if missing.is_empty() {
-        println!("drivers: software Vulkan and GL and the validation layers are installed");
+        println!("drivers: software Vulkan and GL, the validation layers and libjpeg-turbo are installed");
         return;
     }
     let platform = platform_of(&fs::read_to_string("/etc/os-release").unwrap_or_default());

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use anyhow::{Result, bail, ensure};
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
-use gpufeed::source::{Fit, FolderOptions, OpenOptions, open_path};
+use gpufeed::source::{Damaged, Decoder, Fit, FolderOptions, OpenOptions, open_path};
 use gpufeed::{FloatType, Normalize, Preprocess, SampleLayout, Source, Strategy, TensorLayout};
 
 use serde::{Deserialize, Serialize};
@@ -32,6 +32,40 @@ pub struct DataArgs {
     /// folders are left out [default: the folders with images, in the order of their names]
     #[arg(long, value_name = "FILE")]
     pub classes: Option<PathBuf>,
+    /// What decodes JPEG files [default: auto]
+    #[arg(long, value_name = "NAME")]
+    pub decoder: Option<DecoderArg>,
+    /// Decode large JPEG files at their full size, not at a half, a quarter or an eighth of it that is still twice the sample's size:
+    /// slower, and closer to what Pillow gives
+    #[arg(long)]
+    pub full_decode: bool,
+    /// Count JPEG files that are damaged inside as bad samples; otherwise they are decoded as far as possible, with a warning
+    #[arg(long)]
+    pub refuse_damaged: bool,
+    /// The most bytes of one image, as a file and when decoded at its own size, as in 2GiB [default: 512MiB]
+    #[arg(long, value_name = "BYTES", value_parser = units::parse_bytes)]
+    pub max_image_bytes: Option<u64>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+pub enum DecoderArg {
+    /// The system's libjpeg-turbo where it is installed, otherwise gpufeed's own
+    Auto,
+    /// The system's libjpeg-turbo
+    #[value(name = "turbojpeg")]
+    TurboJpeg,
+    /// gpufeed's own decoder, the same everywhere
+    Rust,
+}
+
+impl From<DecoderArg> for Decoder {
+    fn from(decoder: DecoderArg) -> Self {
+        match decoder {
+            DecoderArg::Auto => Self::Auto,
+            DecoderArg::TurboJpeg => Self::TurboJpeg,
+            DecoderArg::Rust => Self::Rust,
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
@@ -92,6 +126,10 @@ impl DataArgs {
         }
         options.channels = self.channels.unwrap_or(options.channels);
         options.classes = self.classes.as_deref().map(data::read_classes).transpose()?;
+        options.decode.decoder = self.decoder.map_or(Decoder::Auto, Decoder::from);
+        options.decode.full_size = self.full_decode;
+        options.decode.damaged = if self.refuse_damaged { Damaged::Refuse } else { Damaged::Recover };
+        options.max_decoded_bytes = self.max_image_bytes.unwrap_or(options.max_decoded_bytes);
         Ok(options)
     }
 
@@ -102,6 +140,10 @@ impl DataArgs {
             ("--fit", self.fit.is_some()),
             ("--channels", self.channels.is_some()),
             ("--classes", self.classes.is_some()),
+            ("--decoder", self.decoder.is_some()),
+            ("--full-decode", self.full_decode),
+            ("--refuse-damaged", self.refuse_damaged),
+            ("--max-image-bytes", self.max_image_bytes.is_some()),
         ];
         all.into_iter().filter(|(_, given)| *given).map(|(name, _)| name).collect()
     }

@@ -23,6 +23,8 @@ pub struct ResumeToken {
     fixed: Fixed,
     /// The source's digest, in hexadecimal digits.
     data: Option<String>,
+    /// What decoded the samples: another decoder makes other bytes of the same files.
+    decoder: Option<String>,
 }
 
 /// What fixes the batches of every epoch.
@@ -98,12 +100,12 @@ impl ResumeToken {
     ) -> Self {
         let EpochPosition { epoch, batch, bad } =
             if at.batch < batches { at } else { EpochPosition { epoch: at.epoch.wrapping_add(1), batch: 0, bad: 0 } };
-        Self { version: Self::VERSION, epoch, batch, bad, fixed: Fixed::of(source, options), data: None }
+        Self { version: Self::VERSION, epoch, batch, bad, fixed: Fixed::of(source, options), data: None, decoder: None }
     }
 
     /// The same, with what identifies the source's samples.
     pub(in crate::loader) fn of_data(self, source: &dyn Source) -> Self {
-        Self { data: digest(source), ..self }
+        Self { data: digest(source), decoder: source.summary().decoder, ..self }
     }
 
     pub(in crate::loader) fn standing(&self) -> EpochPosition {
@@ -137,12 +139,15 @@ impl ResumeToken {
 
     /// Checks that its source had the same samples, whatever their files' times are.
     pub(in crate::loader) fn check_data(&self, source: &dyn Source) -> Result<(), ResumeError> {
-        let now = digest(source);
-        if self.data == now {
-            return Ok(());
-        }
-        let shown = |data: Option<String>| data.unwrap_or_else(|| "of a source without a digest".to_owned());
-        Err(ResumeError::Changed { field: "the data", then: shown(self.data.clone()), now: shown(now) })
+        let same = |field, then: &Option<String>, now: Option<String>| match *then == now {
+            true => Ok(()),
+            false => {
+                let shown = |value: Option<String>| value.unwrap_or_else(|| "not told by the source".to_owned());
+                Err(ResumeError::Changed { field, then: shown(then.clone()), now: shown(now) })
+            }
+        };
+        same("the data", &self.data, digest(source))?;
+        same("the decoder", &self.decoder, source.summary().decoder)
     }
 
     /// Checks it against a loader.

@@ -23,7 +23,7 @@ pub(super) fn find(root: &Path, given: Option<Vec<String>>) -> Result<(PathList,
         return Err(FolderError::NoImages { path: root.into(), left_out });
     }
     let classes = classes.finish(&found)?;
-    Ok((found, SourceSummary { classes, left_out }))
+    Ok((found, SourceSummary { classes, left_out, ..SourceSummary::default() }))
 }
 
 /// The classes found so far, or those that were given.

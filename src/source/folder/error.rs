@@ -4,6 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use crate::error::LayoutError;
+use crate::source::decode::DecoderUnavailable;
 use crate::source::shown::{Shown, escaped};
 
 /// A folder cannot be used as a source. Every message names the folder or file.
@@ -41,4 +42,7 @@ pub enum FolderError {
     /// The options make no usable samples.
     #[error(transparent)]
     Layout(#[from] LayoutError),
+    /// The decoder that was asked for cannot be used.
+    #[error(transparent)]
+    Decoder(#[from] DecoderUnavailable),
 }

@@ -15,7 +15,9 @@ use std::sync::OnceLock;
 pub use self::error::FolderError;
 pub use self::options::{Fit, FolderOptions};
 use self::paths::PathList;
-use super::decode::Target;
+use super::decode::{DamagedImages, Target};
+#[cfg(doc)]
+use super::decode::{DecodeOptions, Decoder};
 use super::digest::{Digest, sampled};
 use super::{Class, OutOfRange, Source, SourceSummary};
 use crate::error::{LayoutError, SourceError};
@@ -49,13 +51,18 @@ const SIZES: u64 = 1024;
 /// 2. Channels: grey is replicated. Colour becomes grey as Rec. 709 luma of the stored values,
 ///    `(2126 R + 7152 G + 722 B) / 10000`, rounded down. Alpha is kept for 4 channels, where images without it get 255;
 ///    for 1 and 3 it is dropped and the colours stay as they are stored, whatever was transparent.
-/// 3. The EXIF orientation is applied.
+/// 3. The orientation in EXIF or XMP metadata is applied, by the rules of Pillow's `ImageOps.exif_transpose`.
 /// 4. Resizing to the sample's size as [`Fit`] says, by convolution with a triangle filter that widens when shrinking
 ///    (bilinear with antialiasing). With 4 channels, colours are weighted by their alpha. An image that has the
 ///    sample's size already is not resampled: its bytes are as decoded.
 ///
-/// Errors while reading are [`ImageError`](super::ImageError)s, which name the file. A truncated file is one of them;
-/// damage within a JPEG's or lossy WebP's data can go unnoticed, as these formats have no checksums.
+/// **JPEG** is decoded by the system's libjpeg-turbo or by this crate's own decoder, to the same bytes ([`Decoder`]). A large
+/// image is decoded at a half, a quarter or an eighth of its size where that is at least twice the sample's size each way
+/// ([`DecodeOptions::full_size`] is the way out). What is damaged inside is decoded as far as possible, as libjpeg does, and
+/// counted in [`damaged`](Self::damaged), or refused ([`DecodeOptions::damaged`]).
+///
+/// Errors while reading are [`ImageError`](super::ImageError)s, which name the file. A truncated file is one of them; damage
+/// within a lossy WebP's data can go unnoticed, as it has no checksums.
 ///
 /// ```no_run
 /// use gpufeed::source::{FolderOptions, FolderSource};
@@ -81,10 +88,10 @@ impl FolderSource {
     /// # Errors
     /// [`FolderError`]; its message names the folder.
     pub fn open(path: impl AsRef<Path>, options: FolderOptions) -> Result<Self, FolderError> {
-        let FolderOptions { height, width, channels, fit, max_decoded_bytes, classes } = options;
+        let FolderOptions { height, width, channels, fit, max_decoded_bytes, decode, classes } = options;
         let layout = SampleLayout::image(height, width, channels)?;
         let side = |side| u32::try_from(side).map_err(|_| LayoutError::Overflow { what: "an image's side" });
-        let target = Target { height: side(height)?, width: side(width)?, channels, fit, max_decoded_bytes };
+        let target = Target::new((side(height)?, side(width)?), channels, fit, max_decoded_bytes, decode)?;
         let (paths, summary) = classes::find(path.as_ref(), classes)?;
         Ok(Self { paths, summary, layout, target, digest: OnceLock::new() })
     }
@@ -93,6 +100,19 @@ impl FolderSource {
     #[must_use]
     pub fn classes(&self) -> &[Class] {
         &self.summary.classes
+    }
+
+    /// What the bytes of a sample depend on beside the files and the options: the decoder and its version, as in "JPEG by
+    /// libjpeg-turbo 2.1.5, large images at a fraction of their size".
+    #[must_use]
+    pub fn decoder_id(&self) -> String {
+        self.target.decoder_id()
+    }
+
+    /// The damaged images that were delivered nevertheless.
+    #[must_use]
+    pub fn damaged(&self) -> &DamagedImages {
+        self.target.damaged()
     }
 
     /// The file of sample `index`.
@@ -137,7 +157,7 @@ impl Source for FolderSource {
     }
 
     fn summary(&self) -> SourceSummary {
-        self.summary.clone()
+        SourceSummary { decoder: Some(self.decoder_id()), damaged: self.damaged().count(), ..self.summary.clone() }
     }
 
     fn file(&self, index: u64) -> Option<PathBuf> {

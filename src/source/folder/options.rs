@@ -1,5 +1,7 @@
 //! What a folder's images become.
 
+use crate::source::decode::DecodeOptions;
+
 /// How an image of another shape becomes a sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub enum Fit {
@@ -24,6 +26,8 @@ pub struct FolderOptions {
     /// The most bytes that one image may have, as a file and when decoded at its own size. A larger one is an error, so
     /// that a small file cannot claim all memory. A decoder may need a few times as much. Default 512 MiB.
     pub max_decoded_bytes: u64,
+    /// How files are decoded.
+    pub decode: DecodeOptions,
     /// The classes, each once: a class's position is its label, whatever folders there are. Sub-folders of other names
     /// are left out, and [told](crate::Source::summary). Default `None`: the sub-folders that hold images, in the order of
     /// their names.
@@ -32,6 +36,14 @@ pub struct FolderOptions {
 
 impl Default for FolderOptions {
     fn default() -> Self {
-        Self { height: 224, width: 224, channels: 3, fit: Fit::default(), max_decoded_bytes: 512 << 20, classes: None }
+        Self {
+            height: 224,
+            width: 224,
+            channels: 3,
+            fit: Fit::default(),
+            max_decoded_bytes: 512 << 20,
+            decode: DecodeOptions::default(),
+            classes: None,
+        }
     }
 }

@@ -94,7 +94,7 @@ fn turn<const C: usize>(
 }
 
 /// Whether width and height change places.
-fn swaps(orientation: Orientation) -> bool {
+pub(super) fn swaps(orientation: Orientation) -> bool {
     use Orientation::{Rotate90, Rotate90FlipH, Rotate270, Rotate270FlipH};
     matches!(orientation, Rotate90 | Rotate90FlipH | Rotate270 | Rotate270FlipH)
 }

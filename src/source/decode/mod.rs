@@ -1,0 +1,102 @@
+//! One image file to one sample: decode, turn upright, convert, resize.
+
+mod damaged;
+mod decoder;
+mod error;
+mod exif;
+mod format;
+mod jpeg;
+mod pixels;
+mod png;
+mod reduce;
+mod resize;
+mod scratch;
+mod webp;
+
+use std::cell::RefCell;
+use std::path::Path;
+use std::sync::Arc;
+
+pub use damaged::{DamagedImage, DamagedImages};
+pub use decoder::{Damaged, DecodeOptions, Decoder, DecoderUnavailable, UnknownDecoder};
+pub use error::{ImageError, ImageProblem};
+
+use decoder::Chosen;
+use scratch::Scratch;
+
+use super::folder::Fit;
+use crate::error::SourceError;
+use crate::staging::SampleWriter;
+
+/// What becomes of every image.
+#[derive(Clone, Debug)]
+pub(super) struct Target {
+    height: u32,
+    width: u32,
+    /// 1, 3 or 4.
+    channels: usize,
+    fit: Fit,
+    max_decoded_bytes: u64,
+    options: DecodeOptions,
+    decoder: Chosen,
+    damaged: Arc<DamagedImages>,
+}
+
+thread_local! {
+    static SCRATCH: RefCell<Scratch> = RefCell::default();
+}
+
+impl Target {
+    /// # Errors
+    /// [`DecoderUnavailable`].
+    pub(super) fn new(
+        (height, width): (u32, u32),
+        channels: usize,
+        fit: Fit,
+        max_decoded_bytes: u64,
+        options: DecodeOptions,
+    ) -> Result<Self, DecoderUnavailable> {
+        let decoder = options.decoder.resolve()?;
+        let damaged = Arc::default();
+        Ok(Self { height, width, channels, fit, max_decoded_bytes, options, decoder, damaged })
+    }
+
+    /// What the bytes of a sample depend on beside the file and the sample's shape: the decoder and its version, and whether
+    /// JPEG files are decoded at a fraction of their size.
+    pub(super) fn decoder_id(&self) -> String {
+        let size = if self.options.full_size { "at full size" } else { "large images at a fraction of their size" };
+        format!("JPEG by {}, {size}", self.decoder)
+    }
+
+    /// The damaged images that were delivered nevertheless.
+    pub(super) fn damaged(&self) -> &DamagedImages {
+        &self.damaged
+    }
+
+    /// Bytes of a sample.
+    fn sample_bytes(&self) -> usize {
+        self.height as usize * self.width as usize * self.channels
+    }
+
+    /// Writes the image in this file as one sample.
+    pub(super) fn read(&self, path: &Path, out: &mut SampleWriter<'_>) -> Result<(), SourceError> {
+        SCRATCH.with_borrow_mut(|scratch| {
+            let result = match scratch.load(path, self) {
+                Ok(damage) => {
+                    if let Some(damage) = damage {
+                        self.damaged.add(path, &damage);
+                    }
+                    out.write(scratch.sample()).map_err(SourceError::from)
+                }
+                Err(problem) => Err(ImageError { path: path.into(), problem }.into()),
+            };
+            scratch.give_back();
+            result
+        })
+    }
+}
+
+#[cfg(all(test, not(miri)))]
+mod option_tests;
+#[cfg(all(test, not(miri)))]
+mod tests;

@@ -1,0 +1,91 @@
+//! What the options of decoding change.
+
+use image::{ImageFormat, Rgb, RgbImage};
+
+use super::tests::{encode, read, sample};
+use super::*;
+
+/// Clouds of several sizes, with edges.
+fn photo(width: u32, height: u32) -> RgbImage {
+    RgbImage::from_fn(width, height, |x, y| {
+        let wave =
+            |period: f32, phase: f32| ((x as f32 + 0.7 * y as f32) / period + phase).sin() + (y as f32 / period).cos();
+        let shared = 30.0 * wave(90.0, 0.0) + 12.0 * wave(23.0, 1.0) + 5.0 * wave(5.0, 2.0);
+        let edge = if (x / 61 + y / 47) % 2 == 0 { 25.0 } else { -25.0 };
+        Rgb([0.0, 20.0, 40.0].map(|tint| (128.0 + shared + edge + tint * wave(150.0, tint)).clamp(0.0, 255.0) as u8))
+    })
+}
+
+#[test]
+fn a_large_photo_at_a_fraction_of_its_size_is_close_to_the_full_decode() {
+    let file = encode(photo(1000, 803), ImageFormat::Jpeg);
+    for (side, fit) in [(200, Fit::Crop), (100, Fit::Crop), (60, Fit::Stretch), (50, Fit::Crop)] {
+        for decoder in [Decoder::Auto, Decoder::Rust] {
+            let with = |full_size| {
+                let options = DecodeOptions { decoder, full_size, ..DecodeOptions::default() };
+                sample(&file, Target::new((side, side), 3, fit, 1 << 24, options).expect("a decoder"))
+            };
+            let (full, reduced) = (with(true), with(false));
+            assert_ne!(full, reduced, "{side}: decoded at a fraction");
+            let differences: Vec<u8> = full.iter().zip(&reduced).map(|(a, b)| a.abs_diff(*b)).collect();
+            let mean = differences.iter().map(|&difference| f64::from(difference)).sum::<f64>() / full.len() as f64;
+            let most = differences.iter().max();
+            assert!(mean < 1.0 && most <= Some(&8), "{side}: mean {mean}, at most {most:?}");
+        }
+    }
+}
+
+#[test]
+fn an_image_less_than_twice_as_large_as_half_of_it_is_decoded_in_full() {
+    let file = encode(photo(500, 375), ImageFormat::Jpeg);
+    let with = |full_size| {
+        let options = DecodeOptions { full_size, ..DecodeOptions::default() };
+        sample(&file, Target::new((224, 224), 3, Fit::Crop, 1 << 24, options).expect("a decoder"))
+    };
+    assert_eq!(with(true), with(false));
+}
+
+#[test]
+fn a_damaged_image_is_counted_or_refused_as_asked() {
+    let mut file = encode(photo(160, 160), ImageFormat::Jpeg);
+    let at = file.len() - 400;
+    file[at..at + 2].copy_from_slice(b"\xff\xd0");
+    for decoder in [Decoder::Auto, Decoder::Rust] {
+        let with = |damaged| {
+            let options = DecodeOptions { decoder, damaged, ..DecodeOptions::default() };
+            Target::new((160, 160), 3, Fit::Crop, 1 << 24, options).expect("a decoder")
+        };
+        let recover = with(Damaged::Recover);
+        sample(&file, &recover);
+        sample(&file, &recover);
+        assert_eq!(recover.damaged().count(), 2);
+        let named = recover.damaged().named();
+        assert!(named[0].damage.contains("data end early"), "{named:?}");
+        let refused = read(&file, with(Damaged::Refuse)).expect_err("refused").to_string();
+        assert!(refused.contains("damaged: ") && refused.contains("blocks are lost"), "{refused}");
+        let mut most = file.clone();
+        let scan = most.windows(2).position(|bytes| bytes == b"\xff\xda").expect("a scan");
+        most[scan + 100..scan + 102].copy_from_slice(b"\xff\xd0");
+        read(&most, with(Damaged::Recover)).expect_err("more than half of it is made up");
+    }
+}
+
+#[test]
+fn the_decoder_and_its_version_are_named() {
+    let id = |decoder| {
+        let options = DecodeOptions { decoder, ..DecodeOptions::default() };
+        Target::new((1, 1), 3, Fit::Crop, 1, options).map(|target| target.decoder_id())
+    };
+    let rust = id(Decoder::Rust).expect("always there");
+    assert_eq!(
+        rust,
+        concat!("JPEG by gpufeed ", env!("CARGO_PKG_VERSION"), ", large images at a fraction of their size")
+    );
+    match id(Decoder::TurboJpeg) {
+        Ok(turbo) => assert!(turbo.starts_with("JPEG by libjpeg-turbo ") && id(Decoder::Auto) == Ok(turbo)),
+        Err(error) => assert!(error.to_string().contains("libturbojpeg0") && id(Decoder::Auto) == Ok(rust)),
+    }
+    for decoder in Decoder::ALL {
+        assert_eq!(decoder.key().parse(), Ok(decoder));
+    }
+}
