@@ -19,6 +19,18 @@ pub struct GpuTimes {
     pub batches: u64,
 }
 
+impl GpuTimes {
+    /// What came since an earlier reading.
+    #[must_use]
+    pub fn since(self, earlier: Self) -> Self {
+        Self {
+            copy_s: (self.copy_s - earlier.copy_s).max(0.0),
+            kernel_s: (self.kernel_s - earlier.kernel_s).max(0.0),
+            batches: self.batches.saturating_sub(earlier.batches),
+        }
+    }
+}
+
 /// When the device copied and computed one submission, in seconds of its own clock, which begins anywhere.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]

@@ -269,6 +269,8 @@ mod tests {
         }
     }
 
+    impl crate::backend::sealed::Sealed for Named {}
+
     impl Tensor for Named {
         fn wait(&self) -> Result<(), DeviceError> {
             Ok(())

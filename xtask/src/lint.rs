@@ -1,11 +1,14 @@
-//! `cargo xtask lint`: formatting, clippy for each set of features, documentation.
+//! `cargo xtask lint`: formatting, clippy for each set of features, documentation, package, list of the public API.
 
-use crate::{cargo, shown};
+use crate::{api, cargo, shown, target_dir};
 
 const WORKSPACE: &[&str] = &["clippy", "--workspace", "--all-targets"];
 /// Each feature alone, and none.
 const FEATURES: [&[&str]; 5] =
     [&[], &["--features", "wgpu"], &["--features", "cuda"], &["--features", "images"], &["--features", "cli"]];
+
+/// What would be published builds by itself.
+const PACKAGE: &[&str] = &["package", "--package", "gpufeed", "--allow-dirty", "--quiet"];
 
 /// Runs every step, also after one has failed, and says at the end which did. True where none did.
 pub fn lint() -> bool {
@@ -13,10 +16,11 @@ pub fn lint() -> bool {
     for step in &failed {
         eprintln!("failed: cargo {step}");
     }
-    if failed.is_empty() {
+    let passed = api::check() && failed.is_empty();
+    if passed {
         println!("lint: nothing to complain about");
     }
-    failed.is_empty()
+    passed
 }
 
 /// The arguments of each call of cargo.
@@ -26,6 +30,7 @@ fn steps() -> Vec<Vec<&'static str>> {
         steps.push(denying_warnings(&[&["clippy", "--no-default-features"], feature].concat()));
     }
     steps.push(vec!["doc", "--no-deps", "--workspace"]);
+    steps.push(PACKAGE.to_vec());
     steps
 }
 
@@ -38,6 +43,10 @@ fn passes(step: &[&str]) -> bool {
     let mut command = cargo(step);
     if step.first() == Some(&"doc") {
         command.env("RUSTDOCFLAGS", "-D warnings");
+    }
+    if step.first() == Some(&"package") {
+        // Beside the workspace's own build, whose dependencies are used again.
+        command.env("CARGO_TARGET_DIR", target_dir());
     }
     println!("{}", shown(&command));
     match command.status() {

@@ -1,7 +1,8 @@
-//! The project's own commands: `cargo xtask test`, `validate`, `lint`, `ptx`, `help`.
+//! The project's own commands: `cargo xtask test`, `validate`, `lint`, `api`, `ptx`, `help`.
 
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
+mod api;
 mod drivers;
 mod lint;
 mod ptx;
@@ -18,7 +19,9 @@ usage: cargo xtask COMMAND
                                  root or with sudo that asks for no password), runs all unit, integration and doc
                                  tests, then `validate`; ARGS go to `cargo test`
   validate                       runs the GPU tests under the Vulkan validation layers; any message is a failure
-  lint                           rustfmt, clippy for each set of features, and the documentation; warnings are failures
+  lint                           rustfmt, clippy for each set of features, the documentation, the package and the list of the
+                                 public API; warnings are failures
+  api                            writes docs/public-api.txt, the list of the public API, anew
   ptx                            translates shaders/*.cu to the PTX beside them, with the NVRTC 12.0 to 12.4 that the variable
                                  NVRTC names
   help                           prints this
@@ -30,6 +33,7 @@ enum Task {
     Test { install: bool, args: Vec<String> },
     Validate,
     Lint,
+    Api,
     Ptx,
     Help,
 }
@@ -41,6 +45,7 @@ fn parse(args: &[String]) -> Result<Task, String> {
         "test" => return parse_test(rest),
         "validate" => Task::Validate,
         "lint" => Task::Lint,
+        "api" => Task::Api,
         "ptx" => Task::Ptx,
         "help" | "--help" | "-h" => Task::Help,
         other => return Err(format!("unknown command `{other}`")),
@@ -69,6 +74,11 @@ fn root() -> PathBuf {
     own.and_then(|dir| dir.parent().map(PathBuf::from)).unwrap_or_else(|| PathBuf::from("."))
 }
 
+/// Where cargo builds.
+fn target_dir() -> PathBuf {
+    root().join(env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into()))
+}
+
 /// The cargo that started us, to be run in the workspace's root.
 fn cargo(args: &[&str]) -> Command {
     let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
@@ -88,11 +98,15 @@ fn shown(command: &Command) -> String {
 }
 
 fn main() -> ExitCode {
+    if let Some(code) = api::stands_in_for_rustdoc() {
+        return code;
+    }
     let args: Vec<String> = env::args().skip(1).collect();
     let passed = match parse(&args) {
         Ok(Task::Test { install, args }) => suite::test(install, &args),
         Ok(Task::Validate) => suite::validate(),
         Ok(Task::Lint) => lint::lint(),
+        Ok(Task::Api) => api::update(),
         Ok(Task::Ptx) => ptx::ptx(&root()),
         Ok(Task::Help) => {
             print!("{USAGE}");
@@ -124,6 +138,7 @@ mod tests {
     #[test]
     fn unknown_commands_and_arguments_are_refused_by_name() {
         assert_eq!(parsed("lint"), Ok(Task::Lint));
+        assert_eq!(parsed("api"), Ok(Task::Api));
         assert_eq!(parsed("ptx"), Ok(Task::Ptx));
         assert_eq!(parsed("validate"), Ok(Task::Validate));
         for (line, name) in [("tset", "tset"), ("test --lib", "--lib"), ("lint --fix", "--fix"), ("", "no command")] {

@@ -3,12 +3,11 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::{self, BufRead, BufReader, Read, Write};
-use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::{Mutex, PoisonError};
-use std::{env, thread};
+use std::thread;
 
-use crate::{cargo, drivers, root, shown};
+use crate::{cargo, drivers, root, shown, target_dir};
 
 /// The file that tests append a line `skipped: <test>: <reason>` to, because cargo hides what passing tests print.
 const SKIP_LOG: &str = "GPUFEED_SKIP_LOG";
@@ -146,10 +145,6 @@ fn pass_on(from: impl Read, mut to: impl Write, seen: &Mutex<Seen>) {
         let _ = to.write_all(&line).and_then(|()| to.flush());
         line.clear();
     }
-}
-
-fn target_dir() -> PathBuf {
-    root().join(env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into()))
 }
 
 /// The counts in a line such as `test result: ok. 3 passed; 0 failed; 1 ignored; ...`.

@@ -232,12 +232,7 @@ impl Metrics {
 impl DeviceSide {
     /// The device's times since the reset.
     fn gpu(&self) -> Option<GpuTimes> {
-        let (now, before) = (self.gpu?, self.gpu_before);
-        Some(GpuTimes {
-            copy_s: (now.copy_s - before.copy_s).max(0.0),
-            kernel_s: (now.kernel_s - before.kernel_s).max(0.0),
-            batches: now.batches.saturating_sub(before.batches),
-        })
+        Some(self.gpu?.since(self.gpu_before))
     }
 }
 

@@ -190,7 +190,8 @@ mod tests {
         let mut report = testing::device("vulkan:0", &[(Strategy::MappedRing, 8, 200.0)]);
         assert!(device(&report, false).contains("GPU copies and kernels: not known"));
         report.kernel_ceiling_gb_s = Some(4000.0);
-        let times = GpuTimes { kernel_s: 1.0, batches: 3, ..GpuTimes::default() };
+        let mut times = GpuTimes::default();
+        (times.kernel_s, times.batches) = (1.0, 3);
         let rates = GpuRates { times, copy_gb_s: None, kernel_gb_s: Some(3000.0) };
         report.software = false;
         report.configurations[0].gpu = Some(rates);
