@@ -287,9 +287,11 @@ fn a_copy_does_not_wait_for_an_application_that_uses_another_tensor() {
         let (first, second) = (lane.output().expect("an output"), lane.output().expect("an output"));
         let first = send(&mut lane, &bytes, 8, first);
         let guard = first.on_stream(&stream).expect("the tensor can be used");
+        // Filled beforehand: that takes the CPU a while.
+        let filled = fill(&mut lane, &bytes);
         let copy = slow_copy(&stream, &guard, 64);
         drop(guard);
-        let second = send(&mut lane, &bytes, 8, second);
+        let second = lane.submit(Input::Staged(filled), 8, second).expect("it is sent").tensor;
         lane.reap(Wait::All, &mut Vec::new()).expect("the device is there");
         assert_eq!(second.is_written(), Ok(true));
         assert_eq!(first.is_idle(), Ok(false), "the second batch is there while the first is still being used");

@@ -130,10 +130,13 @@ fn every_batch_has_its_spans_in_order_and_every_worker_its_track() {
         // By the device's clock, aligned to the CPU's.
         let (copy, kernel) = (only(&spans, batch, "copy"), only(&spans, batch, "kernel"));
         assert!(submit.start <= copy.start + ROUNDING, "{submit:?} {copy:?}");
-        assert!(
-            copy.end <= kernel.start + ROUNDING && kernel.end <= in_flight.end + ROUNDING,
-            "{kernel:?} {in_flight:?}"
-        );
+        assert!(copy.end <= kernel.start + ROUNDING, "{copy:?} {kernel:?}");
+        // A slot is free when its copy has ended, and the track goes on with the batch that is filled into it next.
+        let refilled = spans.iter().any(|next| {
+            (&*next.track, next.name.as_str()) == (&*in_flight.track, "filling")
+                && (next.start - in_flight.end).abs() <= ROUNDING
+        });
+        assert!(refilled || kernel.end <= in_flight.end + ROUNDING, "{kernel:?} {in_flight:?}");
         let next = only(&spans, batch, "next");
         assert!(submit.end <= next.end + ROUNDING, "{submit:?} {next:?}");
     }

@@ -78,6 +78,18 @@ impl<'p> Witness<'p> {
     /// An error came in place of a batch, of the rest of the epoch, or of nothing: it is one that was injected, with its cause.
     pub fn error(&mut self, pass: &mut Pass<'_>, error: LoadError) {
         match error {
+            // Where others were tried in its place, whatever happened to the sample is told in one text.
+            LoadError::Sample { index, batch, source }
+                if matches!(self.plan.options.bad_samples, BadSamples::Substitute(_)) =>
+            {
+                self.of_a_sample(pass, batch, index, |_| true);
+                let text = source.to_string();
+                let cause = match self.plan.faults[&index] {
+                    SampleFault::Short(_) => "bytes".to_owned(),
+                    _ => format!("{INJECTED} {index}"),
+                };
+                assert!(text.contains(&cause) && text.contains("tried in its place"), "{text}");
+            }
             LoadError::Sample { index, batch, source } => {
                 self.of_a_sample(pass, batch, index, |f| matches!(f, SampleFault::Error | SampleFault::Flaky));
                 assert_eq!(source.to_string(), format!("{INJECTED} {index}"));

@@ -66,7 +66,8 @@ pub(crate) fn changed<B: Backend>(
     let mut epoch = loader.epoch(0);
     let mut good = 0;
     // Every tensor is held, so that nothing is read meanwhile.
-    let held: Vec<_> = epoch.by_ref().map_while(Result::ok).inspect(|batch| good += batch.len()).collect();
+    let held: Vec<_> =
+        std::iter::from_fn(|| epoch.try_next()).map_while(Result::ok).inspect(|batch| good += batch.len()).collect();
     assert_eq!(held.len(), options.outputs);
     held.iter().for_each(|batch| batch.wait().expect("the device is there"));
     change(&path);

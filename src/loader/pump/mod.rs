@@ -234,9 +234,19 @@ impl<L: Lane> Pump<L> {
 
     /// Asks the device what it has finished, and goes on with what that makes possible.
     fn poll(&mut self, wait: Wait) {
+        let result = self.reap(wait);
+        self.reaped(result);
+    }
+
+    /// Asks the device what it has finished, or waits until it has finished something.
+    fn reap(&mut self, wait: Wait) -> Result<(), DeviceError> {
         let state = if wait == Wait::Poll { PumpState::InDriver } else { PumpState::AwaitsDevice };
         self.report_state(state);
-        let result = self.lane.reap(wait, &mut self.finished);
+        self.lane.reap(wait, &mut self.finished)
+    }
+
+    /// Goes on with what the device has finished.
+    fn reaped(&mut self, result: Result<(), DeviceError>) {
         self.observer.finished(&self.finished);
         self.finished.clear();
         self.observer.measured(&mut self.lane);

@@ -10,10 +10,17 @@ use super::super::schedule::Lack;
 use super::super::spin_wait;
 use super::{Pump, ToPump};
 use crate::backend::{Lane, Wait};
-use crate::error::PumpState;
+use crate::error::{DeviceError, PumpState};
 
 /// How often the device is asked while something else could also happen.
 const POLL_INTERVAL: Duration = Duration::from_micros(200);
+
+/// What ended a wait.
+enum Woken {
+    Message(ToPump),
+    /// The device was asked, and this came of it.
+    Device(Result<(), DeviceError>),
+}
 
 impl<L: Lane> Pump<L> {
     /// Waits for the next message or for the device, and counts what for.
@@ -23,14 +30,26 @@ impl<L: Lane> Pump<L> {
             self.observer.lacks_slot();
         }
         let lack = self.schedule.lack();
-        let Some(cause) = self.cause(lack) else {
-            self.observer.between_epochs();
-            return self.block(lack);
+        let woken = match self.cause(lack) {
+            Some(cause) => {
+                let start = self.observer.now();
+                let woken = self.block(lack);
+                // What follows from it is no part of the wait.
+                self.observer.waited(cause, start);
+                woken?
+            }
+            None => {
+                self.observer.between_epochs();
+                self.block(lack)?
+            }
         };
-        let start = self.observer.now();
-        let message = self.block(lack);
-        self.observer.waited(cause, start);
-        message
+        Ok(match woken {
+            Woken::Message(message) => Some(message),
+            Woken::Device(result) => {
+                self.reaped(result);
+                None
+            }
+        })
     }
 
     /// What the time counts for that it takes until there is something to do; `None` between epochs.
@@ -47,24 +66,21 @@ impl<L: Lane> Pump<L> {
         }
     }
 
-    fn block(&mut self, lack: Lack) -> Result<Option<ToPump>, flume::RecvError> {
+    fn block(&mut self, lack: Lack) -> Result<Woken, flume::RecvError> {
         if lack == Lack::Device {
             let (start, before) = (Instant::now(), self.schedule.in_flight());
             self.ask_device = false;
-            self.poll(self.feeding.wait());
+            let result = self.reap(self.feeding.wait());
             self.feeding.waited(start.elapsed(), before.saturating_sub(self.lane.in_flight()));
-            return Ok(None);
+            return Ok(Woken::Device(result));
         }
         let device_may_help = self.schedule.in_flight() > 0 || self.schedule.lacks_slot();
         if !device_may_help && !self.outlet.outputs().is_guarded() {
-            return spin_wait::recv(&self.inbox).map(Some);
+            return spin_wait::recv(&self.inbox).map(Woken::Message);
         }
         match self.inbox.recv_timeout(POLL_INTERVAL) {
-            Ok(message) => Ok(Some(message)),
-            Err(flume::RecvTimeoutError::Timeout) => {
-                self.poll(Wait::Poll);
-                Ok(None)
-            }
+            Ok(message) => Ok(Woken::Message(message)),
+            Err(flume::RecvTimeoutError::Timeout) => Ok(Woken::Device(self.reap(Wait::Poll))),
             Err(flume::RecvTimeoutError::Disconnected) => Err(flume::RecvError::Disconnected),
         }
     }
