@@ -76,6 +76,12 @@ pub fn host_ending_between_looks() -> Result<HostBackend, OpenError> {
     Ok(HostBackend::with_faults(Faults { moments, ..Faults::default() }))
 }
 
+/// A host whose copies go through a queue of their own, and end some looks after they began.
+pub fn host_with_two_queues() -> Result<HostBackend, OpenError> {
+    let moments = Moments::Looks { copy: 3, kernel: 4 };
+    Ok(HostBackend::with_faults(Faults { moments, copies_beside: true, ..Faults::default() }))
+}
+
 impl TestDevice for HostBackend {
     fn lose(&self) {
         HostBackend::lose(self, "the test loses it");

@@ -2,6 +2,7 @@
 //!
 //! Tests on a device that this machine lacks are skipped in sight.
 
+mod arrivals;
 mod device;
 #[cfg(feature = "wgpu")]
 mod direct;
@@ -80,6 +81,7 @@ macro_rules! contract {
 contract!(host_memcpy, crate::device::host, Memcpy);
 contract!(host_slow_memcpy, crate::device::slow_host, Memcpy);
 contract!(host_ending_between_looks, crate::device::host_ending_between_looks, Memcpy);
+contract!(host_with_two_queues, crate::device::host_with_two_queues, Memcpy);
 
 /// Makes every test of strategies that read the source's own memory.
 #[cfg(feature = "wgpu")]
