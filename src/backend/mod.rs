@@ -184,7 +184,8 @@ pub enum Input<'a> {
     /// A filled slot.
     Staged(Filled),
     /// Byte offsets of samples within the lane's [`StableHostMemory`], for strategies that read it directly. A lane has room for
-    /// [`slots`](LaneSpec::slots) and [`outputs`](LaneSpec::outputs) together such submissions in flight, and refuses more.
+    /// [`slots`](LaneSpec::slots) and [`outputs`](LaneSpec::outputs) together such submissions in flight, one that copies on a queue of
+    /// its own for [`slots`](LaneSpec::slots), and refuses more.
     Direct(&'a [u64]),
 }
 
