@@ -90,7 +90,7 @@ fn main() {
 }
 
 fn lanes() -> Vec<(&'static str, Strategy, Tuning)> {
-    let tuned = |host_cache, slots, gather| Tuning { host_cache, slots, gather };
+    let tuned = |host_cache, slots, gather| Tuning { host_cache, slots, gather, ..Tuning::default() };
     let (cached, copy, kernel) = (HostCache::Cached, SlotReads::Copy, Gather::Kernel);
     vec![
         ("imported, kernel", Strategy::Imported, tuned(cached, copy, kernel)),

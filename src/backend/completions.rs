@@ -98,6 +98,11 @@ impl<S, W> Completions<S, W> {
         }
     }
 
+    /// Whether a submission has a slot that has not come back.
+    pub(super) fn holds_slot(&self, id: SubmissionId) -> bool {
+        self.under_way.iter().any(|entry| entry.id == id && entry.slot.is_some())
+    }
+
     /// Submissions of which anything is outstanding: a slot, a tensor, or the report that they are finished.
     pub(super) fn outstanding(&self) -> usize {
         self.under_way.len() + self.finished.len()

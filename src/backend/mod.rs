@@ -28,7 +28,8 @@
 //! # The way of a tensor: `Free -> Written -> Leased -> Free`
 //!
 //! [`Lane::output`] makes a tensor; the caller pools them. Between `submit` and the caller's use the order of the device's queue is
-//! the only synchronisation: a submitted tensor may be used at once by work queued later on the same queue. Reading it on
+//! the only synchronisation: a submitted tensor may be used at once by work queued later on the same queue, or, in a lane that copies on
+//! a queue of its own, once [`Lane::has_arrived`] says so. Reading it on
 //! the CPU ([`Tensor::read`]) waits for the device.
 //!
 //! # Errors
@@ -100,6 +101,12 @@ pub trait Backend: sealed::Sealed + Clone + Send + Sync + 'static {
     /// [`OpenError::Unsupported`], [`OpenError::Layout`], or [`OpenError::TooLarge`] where the device cannot bind or allocate
     /// such a batch, not even in parts.
     fn footprint(&self, spec: &LaneSpec) -> Result<Footprint, OpenError>;
+
+    /// The same device, for lanes of which every batch is waited for: no latency is traded for throughput there.
+    #[must_use]
+    fn for_single_batches(&self) -> Self {
+        self.clone()
+    }
 
     /// Makes a lane. All staging and device memory is allocated here, except for strategies that allocate per batch.
     ///
@@ -177,7 +184,8 @@ pub enum Input<'a> {
     /// A filled slot.
     Staged(Filled),
     /// Byte offsets of samples within the lane's [`StableHostMemory`], for strategies that read it directly. A lane has room for
-    /// [`slots`](LaneSpec::slots) and [`outputs`](LaneSpec::outputs) together such submissions in flight, and refuses more.
+    /// [`slots`](LaneSpec::slots) and [`outputs`](LaneSpec::outputs) together such submissions in flight, one that copies on a queue of
+    /// its own for [`slots`](LaneSpec::slots), and refuses more.
     Direct(&'a [u64]),
 }
 
@@ -275,6 +283,21 @@ pub trait Lane: sealed::Sealed + Send + 'static {
     /// # Errors
     /// The device's error; what had finished before is still appended.
     fn reap(&mut self, wait: Wait, finished: &mut Vec<SubmissionId>) -> Result<(), DeviceError>;
+
+    /// Whether a submitted tensor may be used by work that is queued from now on. Where one queue orders everything it may be at
+    /// once; a lane that copies on a queue of its own says so when the copies have ended, which [`reap`](Self::reap) notices.
+    ///
+    /// # Errors
+    /// Why the batch will never arrive, once; it counts as finished then, and its slot is free.
+    fn has_arrived(&mut self, id: SubmissionId) -> Result<bool, DeviceError> {
+        let _ = id;
+        Ok(true)
+    }
+
+    /// Waits until the oldest submission that has not arrived may have, or for this long. Returns at once where nothing is under way.
+    fn await_arrival(&mut self, at_most: Duration) {
+        let _ = at_most;
+    }
 
     /// The number of submissions of which anything is outstanding: the slot, the tensor, or the report that they are finished. Never
     /// zero while a slot may still come back from the device.

@@ -147,6 +147,7 @@ impl<B: Backend> Feeder<B> {
             memory: None,
             timing: false,
         };
+        let backend = backend.for_single_batches();
         let footprint = backend.footprint(&spec)?;
         footprint.within(options.byte_budget)?;
         let mut lane = backend.open_lane(&spec)?;

@@ -76,6 +76,12 @@ pub fn host_ending_between_looks() -> Result<HostBackend, OpenError> {
     Ok(HostBackend::with_faults(Faults { moments, ..Faults::default() }))
 }
 
+/// A host whose copies go through a queue of their own, and end some looks after they began.
+pub fn host_with_two_queues() -> Result<HostBackend, OpenError> {
+    let moments = Moments::Looks { copy: 3, kernel: 4 };
+    Ok(HostBackend::with_faults(Faults { moments, copies_beside: true, ..Faults::default() }))
+}
+
 impl TestDevice for HostBackend {
     fn lose(&self) {
         HostBackend::lose(self, "the test loses it");
@@ -91,13 +97,15 @@ pub use cuda_devices::{cuda, cuda_of_an_application};
 #[cfg(feature = "wgpu")]
 pub use wgpu_devices::{
     gl, vulkan, vulkan_in_place, vulkan_of_an_application, vulkan_of_small_bindings,
-    vulkan_of_small_bindings_that_copies, vulkan_that_copies,
+    vulkan_of_small_bindings_that_copies, vulkan_that_copies, vulkan_with_two_queues,
 };
 
 #[cfg(feature = "wgpu")]
 mod wgpu_devices {
     use gpufeed::OpenError;
-    use gpufeed::backend::wgpu::{Gather, SlotReads, Tuning, WgpuBackend, WgpuTensor, open_device, requirements};
+    use gpufeed::backend::wgpu::{
+        CopyQueue, Gather, SlotReads, Tuning, WgpuBackend, WgpuTensor, open_device, requirements,
+    };
 
     use super::TestDevice;
 
@@ -115,6 +123,17 @@ mod wgpu_devices {
 
     pub fn vulkan_that_copies() -> Result<WgpuBackend, OpenError> {
         Ok(vulkan()?.with_tuning(Tuning { gather: Gather::Copy, ..Tuning::default() }))
+    }
+
+    /// Where the driver has a second kind of queue.
+    pub fn vulkan_with_two_queues() -> Result<WgpuBackend, OpenError> {
+        let backend = vulkan()?.with_tuning(Tuning { copies: CopyQueue::Beside, ..Tuning::default() });
+        match backend.has_second_queue() {
+            Ok(()) => Ok(backend),
+            Err(reason) => {
+                Err(OpenError::NoDevice { wanted: "a device with two queues".to_owned(), found: reason.to_string() })
+            }
+        }
     }
 
     pub fn vulkan_of_an_application() -> Result<WgpuBackend, OpenError> {

@@ -2,6 +2,7 @@
 //!
 //! Tests on a device that this machine lacks are skipped in sight.
 
+mod arrivals;
 mod device;
 #[cfg(feature = "wgpu")]
 mod direct;
@@ -65,6 +66,28 @@ macro_rules! contract {
             );
         }
     };
+    (loaders $name:ident, $open:expr, $strategy:ident) => {
+        mod $name {
+            use crate::device::run;
+            use crate::{faults, loaders, trust};
+            use gpufeed::Strategy;
+
+            contract!(@tests $open, $strategy;
+                loaders: shapes_of_every_kind_arrive_whole, normalised_images_are_within_the_bound,
+                    fingerprints_are_those_of_the_delivered_bytes, batches_do_not_depend_on_workers_or_slots,
+                    a_batch_outlives_its_loader, a_batch_may_be_dropped_on_another_thread,
+                    a_forgotten_batch_costs_its_tensor_only, holding_every_tensor_is_an_error_not_a_hang,
+                    batches_can_be_awaited, memory_is_constant_over_a_thousand_epochs;
+                faults: a_source_that_fails_is_named_and_the_next_batch_arrives,
+                    a_panic_and_a_short_sample_are_errors, dropping_at_any_moment_returns,
+                    an_epoch_that_is_dropped_at_once_is_not_read, an_epoch_may_fail_at_every_sample,
+                    a_device_lost_while_slots_are_filled_is_an_error;
+                trust: an_epoch_goes_on_where_any_token_was_made, skipped_samples_shift_nothing,
+                    unordered_batches_are_the_same_batches, a_waiting_user_can_be_cancelled,
+                    a_wait_can_end_in_time, padding_fills_the_last_batch;
+            );
+        }
+    };
     (@tests $open:expr, $strategy:ident; $($module:ident: $($test:ident),+;)+) => {
         $($(
             #[test]
@@ -80,6 +103,7 @@ macro_rules! contract {
 contract!(host_memcpy, crate::device::host, Memcpy);
 contract!(host_slow_memcpy, crate::device::slow_host, Memcpy);
 contract!(host_ending_between_looks, crate::device::host_ending_between_looks, Memcpy);
+contract!(host_with_two_queues, crate::device::host_with_two_queues, Memcpy);
 
 /// Makes every test of strategies that read the source's own memory.
 #[cfg(feature = "wgpu")]
@@ -120,6 +144,8 @@ mod vulkan {
     contract!(system_ring, crate::device::vulkan, SystemRing);
     contract!(system_ring_in_place, crate::device::vulkan_in_place, SystemRing);
     contract!(system_ring_on_an_applications_device, crate::device::vulkan_of_an_application, SystemRing);
+    contract!(loaders system_ring_beside, crate::device::vulkan_with_two_queues, SystemRing);
+    contract!(direct imported_beside, crate::device::vulkan_with_two_queues, Imported);
     contract!(mapped_ring_on_an_applications_device, crate::device::vulkan_of_an_application, MappedRing);
 }
 

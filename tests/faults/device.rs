@@ -29,7 +29,14 @@ pub fn host(plan: &Plan) -> HostBackend {
         _ => None,
     };
     #[allow(clippy::needless_update)] // Faults of other kinds come in time.
-    let faults = Faults { delay: plan.delay, refuse_submission: plan.refuse, lose_at_submission, ..Faults::default() };
+    let faults = Faults {
+        delay: plan.delay,
+        refuse_submission: plan.refuse,
+        lose_at_submission,
+        // Every other run is on a device with two queues.
+        copies_beside: plan.seed % 2 == 1,
+        ..Faults::default()
+    };
     HostBackend::with_faults(faults)
 }
 

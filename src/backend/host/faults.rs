@@ -23,6 +23,9 @@ pub struct Faults {
     pub lose_at_submission: Option<u64>,
     /// When copies and kernels end.
     pub moments: Moments,
+    /// Whether copies go through a queue of their own, beside the one that an application uses: a batch is delivered only when its copy
+    /// has ended. No fault, and the part of a device with two queues.
+    pub copies_beside: bool,
 }
 
 /// Faults and what has become of them.
@@ -50,6 +53,11 @@ impl FaultState {
     /// When copies and kernels end.
     pub(super) fn moments(&self) -> &Moments {
         &self.faults.moments
+    }
+
+    /// Whether copies have a queue of their own.
+    pub(super) fn copies_beside(&self) -> bool {
+        self.faults.copies_beside
     }
 
     pub(super) fn lose(&self, reason: &str) {

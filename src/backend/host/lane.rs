@@ -1,6 +1,7 @@
 //! Slots of host memory, and a device that reads them.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::faults::FaultState;
 use super::kernel::Kernel;
@@ -13,6 +14,9 @@ use crate::backend::{
 use crate::error::DeviceError;
 use crate::layout::BatchLayout;
 use crate::staging::{Cancelled, Fill, Filled, HostMemory, SlotPool};
+
+/// How often a copy is looked at that a batch waits for.
+const POLL_INTERVAL: Duration = Duration::from_micros(20);
 
 /// Slots of host memory and the `memcpy` that empties them.
 pub struct HostLane {
@@ -106,6 +110,18 @@ impl Lane for HostLane {
         let result = self.queue.run(wait);
         self.queue.report(finished, |slot, memory| self.slots.free(slot, Some(memory)));
         result
+    }
+
+    fn has_arrived(&mut self, id: SubmissionId) -> Result<bool, DeviceError> {
+        if !self.faults.copies_beside() {
+            return Ok(true);
+        }
+        self.faults.check()?;
+        Ok(!self.queue.is_copying(id))
+    }
+
+    fn await_arrival(&mut self, at_most: Duration) {
+        std::thread::sleep(at_most.min(POLL_INTERVAL));
     }
 
     fn in_flight(&self) -> usize {

@@ -90,6 +90,11 @@ impl Queue {
         self.lock().completions.outstanding()
     }
 
+    /// Whether the device had not finished reading the submission's slot at the last look.
+    pub(super) fn is_copying(&self, id: SubmissionId) -> bool {
+        self.lock().completions.holds_slot(id)
+    }
+
     /// How long copies and kernels took, if the lane was opened for it.
     pub(super) fn times(&self) -> Option<GpuTimes> {
         self.lock().timing.as_ref().and_then(Timing::times)

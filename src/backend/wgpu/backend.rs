@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use super::bandwidth;
-use super::buffers::{device_bytes, output_bytes};
+use super::buffers::output_bytes;
 use super::clock;
 use super::default_strategy::default_strategy;
 use super::device::WgpuBackend;
@@ -11,6 +11,8 @@ use super::direct::Partition;
 use super::kernel::check_limits;
 use super::lane::WgpuLane;
 use super::tensor::WgpuTensor;
+use super::transfer;
+use super::tuning::{CopyQueue, Tuning};
 use super::vulkan::{self, KeepAlive, Place};
 use crate::backend::{AdapterInfo, Backend, Footprint, LaneSpec, Strategy};
 use crate::error::{DeviceError, OpenError, Unsupported};
@@ -41,7 +43,7 @@ impl Backend for WgpuBackend {
     fn footprint(&self, spec: &LaneSpec) -> Result<Footprint, OpenError> {
         self.supports(spec.strategy)?;
         check_limits(&self.device().limits(), spec)?;
-        let device = device_bytes(spec, self.tuning());
+        let device = transfer::device_bytes(self, spec)?;
         let (staging, device) = match spec.strategy {
             Strategy::Imported => {
                 // The lists of samples are all that it writes.
@@ -51,6 +53,10 @@ impl Backend for WgpuBackend {
             _ => ((spec.layout.slot_bytes() as u64).saturating_mul(spec.slots as u64), device),
         };
         Ok(Footprint { staging, device, outputs: output_bytes(spec).saturating_mul(spec.outputs as u64) })
+    }
+
+    fn for_single_batches(&self) -> Self {
+        self.with_tuning(Tuning { copies: CopyQueue::Main, ..self.tuning() })
     }
 
     fn open_lane(&self, spec: &LaneSpec) -> Result<WgpuLane, OpenError> {

@@ -32,10 +32,16 @@ pub(super) fn output_bytes(spec: &LaneSpec) -> u64 {
 pub(super) fn device_buffer(backend: &WgpuBackend, label: &str, size: u64) -> Result<wgpu::Buffer, DeviceError> {
     let usage = wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_DST | wgpu::BufferUsages::COPY_SRC;
     let desc = wgpu::BufferDescriptor { label: Some(label), size, usage, mapped_at_creation: false };
-    backend.allocate(label, size, || {
-        let buffer = backend.device().create_buffer(&desc);
+    let buffer = backend.allocate(label, size, || backend.device().create_buffer(&desc))?;
+    clear(backend, &buffer)?;
+    Ok(buffer)
+}
+
+/// Queues the zeroing of a buffer.
+pub(super) fn clear(backend: &WgpuBackend, buffer: &wgpu::Buffer) -> Result<(), DeviceError> {
+    backend.scope(|| {
         let mut encoder = backend.device().create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
-        encoder.clear_buffer(&buffer, 0, None);
-        backend.submit([encoder.finish()]).map(|_| buffer)
+        encoder.clear_buffer(buffer, 0, None);
+        backend.submit([encoder.finish()]).map(drop)
     })?
 }

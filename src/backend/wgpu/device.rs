@@ -8,7 +8,7 @@ use super::health::LostFlag;
 use super::memory;
 use super::requirements::{Abilities, requirements};
 use super::tuning::Tuning;
-use super::vulkan::{self, Wakeup};
+use super::vulkan::{self, NoSecondQueue, Wakeup};
 use super::work::Ticket;
 use crate::backend::{AdapterInfo, Api, select};
 use crate::error::{DeviceError, OpenError};
@@ -129,6 +129,14 @@ impl WgpuBackend {
     #[must_use]
     pub fn with_tuning(&self, tuning: Tuning) -> Self {
         Self(Arc::new(Inner { tuning, ..(*self.0).clone() }))
+    }
+
+    /// Whether copies can go through a queue of their own, beside the application's work: see [`CopyQueue`](super::CopyQueue).
+    ///
+    /// # Errors
+    /// [`NoSecondQueue`] says why not.
+    pub fn has_second_queue(&self) -> Result<(), NoSecondQueue> {
+        vulkan::device_families(&self.0.device).map(drop)
     }
 
     pub(crate) fn tuning(&self) -> Tuning {

@@ -1,6 +1,7 @@
 //! A lane on a wgpu device: slots, device memory and kernels for one layout and one strategy.
 
 use std::convert::Infallible;
+use std::time::Duration;
 
 use super::buffers::{device_buffer, device_bytes, output_bytes};
 use super::device::WgpuBackend;
@@ -10,6 +11,8 @@ use super::mapped::Memory;
 use super::staging::{self, Staging};
 use super::tensor::WgpuTensor;
 use super::timing::Timing;
+use super::transfer::{self, Transfers};
+use super::tuning::{Gather, SlotReads, Tuning};
 use super::work::Work;
 use crate::backend::completions::{Completions, DeviceProgress};
 use crate::backend::{
@@ -19,6 +22,9 @@ use crate::error::{DeviceError, OpenError};
 use crate::preprocess::Preprocess;
 use crate::staging::{Cancelled, Fill, SlotPool};
 
+/// How long one wait for a transfer is at most.
+const ARRIVAL_WAIT: Duration = Duration::from_millis(20);
+
 /// Slots, device memory and kernels for one layout and one strategy.
 pub struct WgpuLane {
     pub(super) backend: WgpuBackend,
@@ -27,6 +33,8 @@ pub struct WgpuLane {
     pub(super) staging: Box<dyn Staging>,
     /// Where bytes are copied to for the kernels; none where they are read in place or are the tensor themselves.
     device_bytes: Option<wgpu::Buffer>,
+    /// Of a lane whose copies go beside wgpu's queue.
+    pub(super) transfers: Option<Transfers>,
     /// Of a strategy without slots: the imports that it reads.
     pub(super) direct: Option<Direct>,
     /// Of a strategy without slots: where submissions are counted.
@@ -63,6 +71,10 @@ impl DeviceProgress<usize, Work> for Freed<'_> {
 
 impl WgpuLane {
     pub(super) fn new(backend: &WgpuBackend, spec: &LaneSpec, footprint: Footprint) -> Result<Self, OpenError> {
+        let transfers = Transfers::open(backend, spec)?;
+        // Whatever arrives is read where it arrived.
+        let arriving = Tuning { gather: Gather::Copy, slots: SlotReads::Copy, ..backend.tuning() };
+        let backend = &if transfers.is_some() { backend.with_tuning(arriving) } else { backend.clone() };
         let direct = match spec.strategy {
             Strategy::Imported => Some(Direct::new(backend, spec)?),
             _ => None,
@@ -71,15 +83,21 @@ impl WgpuLane {
         let kernels = if gathers { Kernels::none() } else { Kernels::new(backend.device(), spec)? };
         let device_bytes = match device_bytes(spec, backend.tuning()) {
             0 => None,
+            _ if transfers.is_some() => None,
             bytes => Some(device_buffer(backend, "gpufeed batch on the device", bytes)?),
         };
         let staging = staging::make(backend, spec, device_bytes.as_ref())?;
-        let slots = direct.as_ref().map_or(spec.slots, Direct::submissions);
-        let copies = direct.as_ref().map_or_else(|| staging.copies(), |_| !gathers);
+        let slots = match (&direct, &transfers) {
+            (Some(direct), None) => direct.submissions(),
+            (Some(_), Some(_)) => transfer::arrivals(spec),
+            (None, _) => spec.slots,
+        };
+        let copies = transfers.is_none() && direct.as_ref().map_or_else(|| staging.copies(), |_| !gathers);
         let kernels_run = !matches!(spec.preprocess, Preprocess::Raw);
         let timing =
             if spec.timing { Timing::new(backend, spec.slots + spec.outputs, copies, kernels_run)? } else { None };
-        let allocations = direct.as_ref().map_or(spec.slots as u64, Direct::allocations);
+        let arrivals = transfers.as_ref().map_or(0, |_| transfer::arrivals(spec) as u64);
+        let allocations = arrivals + direct.as_ref().map_or(spec.slots as u64, Direct::allocations);
         Ok(Self {
             backend: backend.clone(),
             kernels,
@@ -89,6 +107,7 @@ impl WgpuLane {
             outputs: 0,
             held: Footprint { outputs: 0, ..footprint },
             allocations: allocations + u64::from(device_bytes.is_some()),
+            transfers,
             direct,
             timing,
             device_bytes,
@@ -112,10 +131,15 @@ impl WgpuLane {
     fn wait(&mut self, wait: Wait) -> Result<(), DeviceError> {
         // Callbacks also run at the end of each submission. A wait looks by itself.
         self.advance();
+        self.send_arrived()?;
+        while self.awaits_arrival(wait) {
+            self.await_oldest(ARRIVAL_WAIT)?;
+            self.send_arrived()?;
+        }
         let awaited = || self.completions.awaited(wait);
         match awaited().next_back() {
             // Another thread may be running the callbacks of an older one.
-            Some(last) => self.backend.wait_until(last.ticket, || awaited().all(Work::has_ended))?,
+            Some(last) => self.backend.wait_until(last.ticket(), || awaited().all(Work::has_ended))?,
             None if wait == Wait::Poll && self.completions.outstanding() > 0 => drop(self.backend.look()?),
             None => return Ok(()),
         }
@@ -125,6 +149,9 @@ impl WgpuLane {
 
     /// The device is gone: what was in flight has ended, and its slots are not used again.
     fn give_up(&mut self) {
+        if let Some(transfers) = &mut self.transfers {
+            transfers.give_up();
+        }
         let slots = &mut self.slots;
         self.completions.abandon(|slot, _| slot.into_iter().for_each(|slot| slots.give_up(slot)));
     }
@@ -144,9 +171,11 @@ impl Lane for WgpuLane {
             bytes => Some(device_buffer(&self.backend, "gpufeed fingerprints", bytes)?),
         };
         let raw = matches!(spec.preprocess, Preprocess::Raw);
+        let arrivals: Vec<_> = self.transfers.iter().flat_map(Transfers::buffers).cloned().collect();
         let sources = match (self.staging.in_place(), &self.device_bytes) {
             // The bytes end up in the tensor, and the kernels find them there.
             _ if raw => std::slice::from_ref(&buffer),
+            _ if !arrivals.is_empty() => &arrivals,
             ([], Some(device_bytes)) => std::slice::from_ref(device_bytes),
             (slots, _) => slots,
         };
@@ -192,6 +221,7 @@ impl Lane for WgpuLane {
         output: WgpuTensor,
     ) -> Result<Submitted<WgpuTensor>, Rejected<WgpuTensor>> {
         let submitted = match input {
+            Input::Staged(filled) if self.transfers.is_some() => self.transfer_slot(&filled, samples, &output),
             Input::Staged(filled) => self.submit_staged(&filled, samples, &output),
             Input::Direct(offsets) => self.submit_direct(offsets, samples, &output),
         };
@@ -211,6 +241,17 @@ impl Lane for WgpuLane {
             timing.collect(&self.backend);
         }
         result
+    }
+
+    fn has_arrived(&mut self, id: SubmissionId) -> Result<bool, DeviceError> {
+        self.transfers.as_mut().map_or(Ok(true), |transfers| transfers.has_arrived(id))
+    }
+
+    fn await_arrival(&mut self, at_most: Duration) {
+        if let Err(error) = self.await_oldest(at_most) {
+            // The next `reap` meets it too.
+            log::debug!("waiting for a transfer: {error}");
+        }
     }
 
     fn in_flight(&self) -> usize {

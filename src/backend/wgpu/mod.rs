@@ -49,6 +49,15 @@
 //! read and written to f32 and 2,840 to f16 at batch 256, 3,630 and 3,370 at batch 512, where a copying kernel moves 3,840 at its best: a dispatch costs some 7
 //! us whatever it moves, and an f16 batch moves 0.6 of the bytes. At about as many bytes f16 is as fast: 3,370 at batch 512 and 3,250 in f32 at 256.
 //!
+//! # Copies beside the application's work
+//!
+//! wgpu has one queue, so whatever is submitted there takes turns: a copy, a kernel of gpufeed's, the application's own work. On Vulkan
+//! [`open_device`] opens queues of other families as well where the driver has them ([`WgpuBackend::has_second_queue`] says why it has
+//! none), and [`CopyQueue`] lets `system-ring` and `imported` copy there while the application computes. Only the kernel that makes the
+//! tensor is left on wgpu's queue, or a copy inside the device where nothing is computed. A batch is delivered when it has arrived, so
+//! the application's queue never waits for one; it is the batches prepared ahead that hide the time, and so an application keeps the
+//! overlap by not holding every output. Frames that are pushed stay on wgpu's queue, where each takes the shortest way.
+//!
 //! Mapped *files* are not imported by every driver (NVIDIA's refuses them): load the data into a
 //! [`HostArena`](crate::source::HostArena) there.
 
@@ -73,6 +82,7 @@ mod tensor;
 #[cfg(test)]
 mod tests;
 mod timing;
+mod transfer;
 mod tuning;
 mod vulkan;
 mod wait;
@@ -83,4 +93,5 @@ pub use device::{WgpuBackend, open_device};
 pub use lane::WgpuLane;
 pub use requirements::{Requirements, requirements};
 pub use tensor::WgpuTensor;
-pub use tuning::{Gather, HostCache, SlotReads, Tuning};
+pub use tuning::{CopyQueue, Gather, HostCache, SlotReads, Tuning};
+pub use vulkan::NoSecondQueue;

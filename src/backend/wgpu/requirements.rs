@@ -3,7 +3,7 @@
 use std::ffi::CStr;
 
 use super::tuning::HostCache;
-use super::vulkan::{self, MemoryType, MemoryTypes};
+use super::vulkan::{self, Families, MemoryType, MemoryTypes, NoSecondQueue};
 use crate::backend::{Strategy, StrategySupport};
 use crate::error::Unsupported;
 
@@ -77,6 +77,8 @@ pub(super) struct Abilities {
     /// Of Vulkan only.
     memory: Option<MemoryTypes>,
     imports: bool,
+    /// Apart from wgpu's.
+    queues: Result<Families, NoSecondQueue>,
     old_gl: bool,
     lacks: Lacks,
 }
@@ -95,6 +97,7 @@ impl Abilities {
             limits: adapter.limits(),
             memory: vulkan::adapter_memory(adapter),
             imports: vulkan::adapter_imports(adapter),
+            queues: vulkan::adapter_families(adapter),
             old_gl: is_old_gl(&adapter.get_info()),
             lacks: ADAPTER_LACKS,
         }
@@ -106,6 +109,7 @@ impl Abilities {
             limits: device.limits(),
             memory: vulkan::device_memory(device),
             imports: vulkan::device_imports(device),
+            queues: vulkan::device_families(device),
             old_gl: is_old_gl(&device.adapter_info()),
             lacks: DEVICE_LACKS,
         }
@@ -139,7 +143,8 @@ impl Abilities {
         self.memory.as_ref()?.system(HostCache::default(), u32::MAX)
     }
 
-    /// Where the workers' writes go. wgpu's buffers are gpu-allocator's to place, and this is how it does.
+    /// Where the workers' writes go, and which queues could copy from there. wgpu's buffers are gpu-allocator's to place, and this is
+    /// how it does.
     fn predict(&self, strategy: Strategy) -> Option<String> {
         let types = self.memory.as_ref()?;
         let ty = match strategy {
@@ -147,7 +152,12 @@ impl Abilities {
             Strategy::SystemRing => self.ring_memory(),
             _ => None,
         };
-        ty.map(|ty| types.describe(ty))
+        let described = ty.map(|ty| types.describe(ty))?;
+        Some(match (strategy, &self.queues) {
+            (Strategy::SystemRing, Ok(queues)) => format!("{described}; {queues} apart from wgpu's"),
+            (Strategy::SystemRing, Err(reason)) => format!("{described}; no queue apart from wgpu's: {reason}"),
+            _ => described,
+        })
     }
 }
 
@@ -175,10 +185,12 @@ fn computes(limits: &wgpu::Limits) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use super::super::vulkan::FamilyQueues;
     use super::*;
 
     fn abilities(features: wgpu::Features, limits: &wgpu::Limits) -> Abilities {
-        Abilities { features, limits: limits.clone(), memory: None, imports: false, old_gl: false, lacks: DEVICE_LACKS }
+        let (limits, queues) = (limits.clone(), Err(NoSecondQueue::NotVulkan));
+        Abilities { features, limits, memory: None, imports: false, queues, old_gl: false, lacks: DEVICE_LACKS }
     }
 
     fn missing_of(strategy: Strategy, features: wgpu::Features, limits: &wgpu::Limits) -> Option<String> {
@@ -200,12 +212,20 @@ mod tests {
         let mut here = abilities(wgpu::Features::empty(), &wgpu::Limits::default());
         assert_eq!(here.missing(Strategy::SystemRing).as_deref(), Some("it needs Vulkan"));
         let ty = |index, flags| MemoryType { index, flags, heap: 0, heap_is_local: false, heap_bytes: 1 };
+        here.queues = Err(NoSecondQueue::OneFamily);
         here.memory = Some(MemoryTypes(vec![ty(0, 1), ty(1, 6)]));
         assert_eq!(here.missing(Strategy::SystemRing), None);
         assert_eq!(here.missing(Strategy::Imported).as_deref(), Some(DEVICE_LACKS.import));
         let told =
             here.support().into_iter().find(|s| s.strategy == Strategy::SystemRing).expect("it is listed").memory;
-        assert_eq!(told.as_deref(), Some("type 1: HOST_VISIBLE|HOST_COHERENT, heap 0 (system memory)"));
+        let lacking = "type 1: HOST_VISIBLE|HOST_COHERENT, heap 0 (system memory); no queue apart from wgpu's: the driver has one family \
+                       of queues";
+        assert_eq!(told.as_deref(), Some(lacking));
+        here.queues = Ok(Families { transfer: Some(FamilyQueues { family: 1, queues: 2 }), compute: None });
+        let ring = here.predict(Strategy::SystemRing).expect("there is one");
+        assert!(ring.ends_with("; 2 transfer queues apart from wgpu's"), "{ring}");
+        let mapped = here.predict(Strategy::MappedRing).expect("there is one");
+        assert!(mapped.ends_with("heap 0 (system memory)"), "{mapped}");
     }
 
     #[test]

@@ -11,6 +11,8 @@ pub struct Tuning {
     pub slots: SlotReads,
     /// How a batch of `imported` is gathered.
     pub gather: Gather,
+    /// Which queue copies a batch of `system-ring` or `imported` to the device.
+    pub copies: CopyQueue,
 }
 
 /// How a filled slot in host memory becomes a tensor.
@@ -32,4 +34,25 @@ pub enum Gather {
     /// One copy of many regions to the device, and then the kernel. Copies move whole words: a batch with a sample whose size or
     /// place is no multiple of four bytes takes the kernel instead.
     Copy,
+}
+
+/// Where the copies of `system-ring` and `imported` run.
+///
+/// On wgpu's queue they take turns with what the application computes there. On a queue of another family they run meanwhile, and only the
+/// kernel that makes the tensor runs on wgpu's queue; that takes a buffer on the device for each slot, and a batch is delivered when it
+/// has arrived. A device has such queues if [`open_device`](super::open_device) opened it and its driver offers them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CopyQueue {
+    /// wgpu's queue.
+    #[default]
+    Main,
+    /// The copy engines' queues where the device has them, else a second compute queue, else wgpu's.
+    Beside,
+    /// The copy engines' queues, or the strategy is unsupported.
+    Transfer,
+    /// Queues of a second compute family, or the strategy is unsupported.
+    Compute,
+    #[cfg(test)]
+    /// wgpu's queue, used as if it were another.
+    WgpusOwn,
 }

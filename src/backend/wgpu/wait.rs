@@ -30,12 +30,21 @@ impl WgpuBackend {
         finished
     }
 
+    /// Returns when all that was submitted so far has ended.
+    ///
+    /// # Errors
+    /// As [`wait_until`](Self::wait_until).
+    pub(super) fn wait_for_all(&self) -> Result<(), DeviceError> {
+        let work = self.scope(|| self.send([], None, || ()))??;
+        self.wait_for(&work)
+    }
+
     /// Returns when the work has ended, and meanwhile runs callbacks of finished work.
     ///
     /// # Errors
     /// As [`wait_until`](Self::wait_until).
     pub(super) fn wait_for(&self, work: &Work) -> Result<(), DeviceError> {
-        self.wait_until(work.ticket, || work.has_ended())
+        self.wait_until(work.ticket(), || work.has_ended())
     }
 
     /// Returns when `done` does, and meanwhile runs callbacks of finished work. `ticket` is of the work that brings it about.

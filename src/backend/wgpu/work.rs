@@ -1,7 +1,7 @@
 //! Work on a device's queue: sent, waited for, and known to have ended.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use super::vulkan::KeepAlive;
 
@@ -9,26 +9,43 @@ use super::vulkan::KeepAlive;
 /// looked for once in a while.
 pub(super) type Ticket = Option<u64>;
 
-/// Work that was sent. Clones are the same work: the lane and the tensor look at one record.
+/// Work that was sent, or whose last part will be. Clones are the same work: the lane and the tensor look at one record.
 #[derive(Clone, Debug)]
-pub(super) struct Work {
-    pub(super) ticket: Ticket,
-    ended: Ended,
-}
+pub(super) struct Work(Ended);
 
 impl Work {
     pub(super) fn new(ticket: Ticket, ended: Ended) -> Self {
-        Self { ticket, ended }
+        let work = Self(ended);
+        work.was_sent(ticket);
+        work
+    }
+
+    /// Its last part was sent.
+    pub(super) fn was_sent(&self, ticket: Ticket) {
+        self.0.0.ticket.store(ticket.unwrap_or(NO_TICKET), Ordering::Relaxed);
+    }
+
+    pub(super) fn ticket(&self) -> Ticket {
+        Some(self.0.0.ticket.load(Ordering::Relaxed)).filter(|ticket| *ticket != NO_TICKET)
     }
 
     pub(super) fn has_ended(&self) -> bool {
-        self.ended.is_set()
+        self.0.is_set()
     }
 }
 
+/// Semaphores have this value from the start.
+const NO_TICKET: u64 = 0;
+
 /// Whether work has ended: the one place where that is written down.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Ended(Arc<AtomicBool>);
+pub(super) struct Ended(Arc<Record>);
+
+#[derive(Debug, Default)]
+struct Record {
+    ended: AtomicBool,
+    ticket: AtomicU64,
+}
 
 impl Ended {
     /// What sets it when it is dropped.
@@ -38,7 +55,7 @@ impl Ended {
 
     pub(super) fn is_set(&self) -> bool {
         // Acquire: what the work wrote happens before whatever is done with it.
-        self.0.load(Ordering::Acquire)
+        self.0.ended.load(Ordering::Acquire)
     }
 }
 
@@ -51,6 +68,6 @@ pub(super) struct Done {
 
 impl Drop for Done {
     fn drop(&mut self) {
-        self.ended.0.store(true, Ordering::Release);
+        self.ended.0.ended.store(true, Ordering::Release);
     }
 }

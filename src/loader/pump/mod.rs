@@ -62,6 +62,8 @@ impl<L: Lane> Pump<L> {
     fn serve(&mut self) -> Option<Instant> {
         loop {
             while let Ok(message) = self.inbox.try_recv() {
+                // It may have been sent since the clock was read.
+                self.observer.time_passes();
                 if let Some(deadline) = self.handle(message) {
                     return Some(deadline);
                 }
@@ -185,8 +187,11 @@ impl<L: Lane> Pump<L> {
                 let at = self.observer.submitted(submitted.id, read_time, times);
                 self.ask_device = true;
                 let output = Output { tensor: submitted.tensor, indices, labels };
-                self.outlet.deliver(output, Ok(Delivered { number, samples, padding, at }), bad);
-                Event::Submitted
+                self.outlet.deliver_submitted(submitted.id, output, Delivered { number, samples, padding, at }, bad);
+                match self.outlet.release(&mut self.lane) {
+                    Ok(()) => Event::Submitted,
+                    Err(error) => self.lost(error),
+                }
             }
             Err(rejected) => {
                 self.observer.time_passes();
@@ -208,6 +213,7 @@ impl<L: Lane> Pump<L> {
     /// The device is gone: nothing more is begun, and the user learns of it once an epoch.
     fn lost(&mut self, error: DeviceError) -> Event {
         self.loss.get_or_insert(error);
+        self.outlet.release_all();
         self.outlet.outputs().lose();
         Event::Lost
     }
@@ -250,7 +256,7 @@ impl<L: Lane> Pump<L> {
         self.observer.finished(&self.finished);
         self.finished.clear();
         self.observer.measured(&mut self.lane);
-        match result {
+        match result.and(self.outlet.release(&mut self.lane)) {
             Ok(()) => {}
             Err(error @ DeviceError::Lost { .. }) => {
                 let event = self.lost(error);

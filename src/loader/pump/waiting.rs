@@ -1,7 +1,8 @@
 //! What the pump waits for when nothing is to be done.
 //!
-//! It waits in three ways, so that whoever waits for it is always woken: on its inbox where only a message can help; on its inbox with
-//! a short timeout where the device may finish something that nobody reports; and on the device where it alone can help.
+//! It waits in four ways, so that whoever waits for it is always woken: on its inbox where only a message can help; on its inbox with
+//! a short timeout where the device may finish something that nobody reports; on the device where it alone can help; and, for a short
+//! time each, on a batch that arrives on a queue of its own.
 
 use std::time::{Duration, Instant};
 
@@ -14,6 +15,8 @@ use crate::error::{DeviceError, PumpState};
 
 /// How often the device is asked while something else could also happen.
 const POLL_INTERVAL: Duration = Duration::from_micros(200);
+/// How often the inbox is looked into while a batch arrives.
+const ARRIVAL_INTERVAL: Duration = Duration::from_micros(100);
 
 /// What ended a wait.
 enum Woken {
@@ -67,6 +70,9 @@ impl<L: Lane> Pump<L> {
     }
 
     fn block(&mut self, lack: Lack) -> Result<Woken, flume::RecvError> {
+        if self.outlet.is_holding() {
+            return self.block_for_arrival();
+        }
         if lack == Lack::Device {
             let (start, before) = (Instant::now(), self.schedule.in_flight());
             self.ask_device = false;
@@ -82,6 +88,19 @@ impl<L: Lane> Pump<L> {
             Ok(message) => Ok(Woken::Message(message)),
             Err(flume::RecvTimeoutError::Timeout) => Ok(Woken::Device(self.reap(Wait::Poll))),
             Err(flume::RecvTimeoutError::Disconnected) => Err(flume::RecvError::Disconnected),
+        }
+    }
+
+    /// As [`block`](Self::block), while a batch is on its way that is to be delivered when it arrives. The device wakes this thread, and
+    /// messages wait a little.
+    fn block_for_arrival(&mut self) -> Result<Woken, flume::RecvError> {
+        match self.inbox.try_recv() {
+            Ok(message) => Ok(Woken::Message(message)),
+            Err(flume::TryRecvError::Empty) => {
+                self.lane.await_arrival(ARRIVAL_INTERVAL);
+                Ok(Woken::Device(self.reap(Wait::Poll)))
+            }
+            Err(flume::TryRecvError::Disconnected) => Err(flume::RecvError::Disconnected),
         }
     }
 }

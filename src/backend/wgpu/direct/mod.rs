@@ -10,7 +10,7 @@ pub(super) use partition::Partition;
 
 use super::device::WgpuBackend;
 use super::tuning::Gather;
-use super::vulkan::{self, Import, ImportError, KeepAlive, Region};
+use super::vulkan::{self, Import, ImportError, KeepAlive, RawBuffer, Region};
 use crate::backend::{LaneSpec, Strategy};
 use crate::error::{DeviceError, OpenError, Unsupported};
 
@@ -22,6 +22,8 @@ const MAPPED_ON_SOFTWARE: &str = "a software device reads a mapped file with the
 pub(super) struct Direct {
     partition: Partition,
     imports: Vec<Import>,
+    /// The same buffers, to be copied from on queues that wgpu does not know of.
+    raws: Vec<RawBuffer>,
     path: GatherPath,
     /// Where the samples of the batch being recorded are, in the batch's order.
     found: Vec<SampleLocation>,
@@ -73,7 +75,25 @@ impl Direct {
                 (GatherPath::Copy(imports.iter().map(|_| Vec::new()).collect()), vec![keep; submissions])
             }
         };
-        Ok(Self { partition, imports, path, found: Vec::with_capacity(spec.layout.batch_size()), keeps })
+        let raws = imports.iter().map(Import::raw).collect();
+        Ok(Self { partition, imports, raws, path, found: Vec::with_capacity(spec.layout.batch_size()), keeps })
+    }
+
+    /// The copies that collect the samples found last, `bytes` bytes each, by import.
+    pub(super) fn gather(&mut self, bytes: u64) -> impl Iterator<Item = (&RawBuffer, &[Region])> + Clone {
+        let regions: &[Vec<Region>] = match &mut self.path {
+            GatherPath::Copy(regions) => {
+                submit::gather(regions, &self.found, bytes);
+                regions
+            }
+            GatherPath::Kernel(_) => &[],
+        };
+        self.raws.iter().zip(regions.iter().map(Vec::as_slice)).filter(|(_, regions)| !regions.is_empty())
+    }
+
+    /// What a submission holds.
+    pub(super) fn keep(&self, submission: usize) -> KeepAlive {
+        KeepAlive::clone(&self.keeps[submission])
     }
 
     /// How many submissions can be in flight.

@@ -28,6 +28,9 @@ impl WgpuLane {
         let all = self.slots.len();
         let in_flight = || refused(format!("{all} submissions are in flight: reap some first"));
         let slot = self.slots.claim()?.ok_or_else(in_flight)?;
+        if self.transfers.is_some() {
+            return self.transfer_found(slot, samples, output);
+        }
         let (id, backend) = (self.completions.next_id(), self.backend.clone());
         match backend.scope(|| self.record_direct(id, slot, samples, output)).flatten() {
             Ok(work) => {
@@ -115,11 +118,36 @@ fn record_copies(
     Ok(copies.finish())
 }
 
-/// Lists the samples by import.
-fn gather(regions: &mut [Vec<Region>], found: &[SampleLocation], bytes: u64) {
+/// Lists the samples by import. Those that lie together, in the batch's order, are one region: copies cost by the region.
+pub(super) fn gather(regions: &mut [Vec<Region>], found: &[SampleLocation], bytes: u64) {
     regions.iter_mut().for_each(Vec::clear);
-    for (place, sample) in (0u64..).zip(found) {
-        let region = Region { src_offset: sample.byte, dst_offset: place * bytes, size: bytes };
-        regions[sample.import].push(region);
+    for (index, sample) in (0u64..).zip(found) {
+        let regions = &mut regions[sample.import];
+        match regions.last_mut() {
+            Some(last)
+                if last.src_offset + last.size == sample.byte && last.dst_offset + last.size == index * bytes =>
+            {
+                last.size += bytes;
+            }
+            _ => regions.push(Region { src_offset: sample.byte, dst_offset: index * bytes, size: bytes }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn samples_that_lie_together_are_copied_as_one() {
+        let at = |import, byte| SampleLocation { import, byte, window: 0, start: 0 };
+        let mut regions = vec![vec![Region::default(); 3], Vec::new()];
+        let found = [at(0, 100), at(0, 110), at(1, 120), at(0, 130), at(0, 120), at(1, 0), at(1, 10)];
+        gather(&mut regions, &found, 10);
+        let listed = |import: usize| -> Vec<_> {
+            regions[import].iter().map(|region| (region.src_offset, region.dst_offset, region.size)).collect()
+        };
+        assert_eq!(listed(0), [(100, 0, 20), (130, 30, 10), (120, 40, 10)]);
+        assert_eq!(listed(1), [(120, 20, 10), (0, 50, 20)]);
     }
 }

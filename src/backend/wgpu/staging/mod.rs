@@ -9,7 +9,7 @@ mod system;
 
 use super::device::WgpuBackend;
 use super::mapped::Memory;
-use super::vulkan::KeepAlive;
+use super::vulkan::{KeepAlive, RawBuffer};
 use crate::backend::{LaneSpec, Strategy};
 use crate::error::{DeviceError, Unsupported};
 
@@ -57,6 +57,11 @@ pub(super) trait Staging: Send {
 
     /// What must outlive the submission that reads this slot, where wgpu does not see to it.
     fn keep(&self, _slot: usize) -> Option<KeepAlive> {
+        None
+    }
+
+    /// The slot's memory, to be copied on a queue that wgpu does not know of.
+    fn raw(&self, _slot: usize) -> Option<&RawBuffer> {
         None
     }
 

@@ -6,7 +6,7 @@
 use super::super::device::WgpuBackend;
 use super::super::mapped::Memory;
 use super::super::tuning::SlotReads;
-use super::super::vulkan::{self, KeepAlive, Place, Writable};
+use super::super::vulkan::{self, KeepAlive, Place, RawBuffer, Writable};
 use super::Staging;
 use crate::backend::LaneSpec;
 use crate::error::DeviceError;
@@ -17,6 +17,7 @@ pub(super) struct System {
     /// The right to write each slot, except while it is lent.
     slots: Vec<Option<Writable>>,
     keeps: Vec<KeepAlive>,
+    raws: Vec<RawBuffer>,
     in_place: bool,
     copies: bool,
 }
@@ -31,6 +32,7 @@ impl System {
             buffers: Vec::with_capacity(spec.slots),
             slots: Vec::with_capacity(spec.slots),
             keeps: Vec::with_capacity(spec.slots),
+            raws: Vec::with_capacity(spec.slots),
             in_place,
             copies: !in_place || matches!(spec.preprocess, Preprocess::Raw),
         };
@@ -39,6 +41,7 @@ impl System {
             let (buffer, memory) = vulkan::host_buffer(backend, "gpufeed system slot", bytes, usage, place)?;
             made.buffers.push(buffer);
             made.keeps.push(memory.keep());
+            made.raws.push(memory.raw());
             made.slots.push(Some(memory));
         }
         Ok(made)
@@ -82,6 +85,10 @@ impl Staging for System {
 
     fn in_place(&self) -> &[wgpu::Buffer] {
         if self.in_place { &self.buffers } else { &[] }
+    }
+
+    fn raw(&self, slot: usize) -> Option<&RawBuffer> {
+        self.raws.get(slot)
     }
 
     fn keep(&self, slot: usize) -> Option<KeepAlive> {

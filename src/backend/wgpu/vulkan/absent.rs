@@ -6,6 +6,7 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::families::{Families, FamilyQueues, NoSecondQueue};
 use super::{ImportError, ImportLimits, KeepAlive, MemoryTypes, Place};
 use crate::backend::wgpu::WgpuBackend;
 use crate::error::DeviceError;
@@ -50,9 +51,23 @@ pub(in super::super) struct Region {
 }
 
 /// Never there.
+#[derive(Clone)]
+pub(in super::super) struct RawBuffer(Infallible);
+
+impl RawBuffer {
+    pub fn keep(&self) -> KeepAlive {
+        match self.0 {}
+    }
+}
+
+/// Never there.
 pub(in super::super) struct Writable(Infallible);
 
 impl Writable {
+    pub fn raw(&self) -> RawBuffer {
+        match self.0 {}
+    }
+
     pub fn keep(&self) -> KeepAlive {
         match self.0 {}
     }
@@ -95,6 +110,10 @@ pub(in super::super) struct Import {
 }
 
 impl Import {
+    pub fn raw(&self) -> RawBuffer {
+        match self.never {}
+    }
+
     pub fn keep(&self) -> KeepAlive {
         match self.never {}
     }
@@ -120,4 +139,75 @@ pub(in super::super) fn import(
 
 pub(in super::super) fn record_copy(_: &mut wgpu::CommandEncoder, _: &Import, _: &wgpu::Buffer, _: &[Region]) -> bool {
     false
+}
+
+pub(in super::super) fn device_buffer(
+    _: &WgpuBackend,
+    _: &str,
+    _: u64,
+) -> Result<(wgpu::Buffer, RawBuffer), DeviceError> {
+    Err(DeviceError::Refused { message: ABSENT.to_owned() })
+}
+
+pub(in super::super) fn adapter_families(_: &wgpu::Adapter) -> Result<Families, NoSecondQueue> {
+    Err(NoSecondQueue::NotVulkan)
+}
+
+pub(in super::super) fn device_families(_: &wgpu::Device) -> Result<Families, NoSecondQueue> {
+    Err(NoSecondQueue::NotVulkan)
+}
+
+/// Never there.
+pub(in super::super) struct SharedQueues(Infallible);
+
+impl SharedQueues {
+    pub fn of(_: &wgpu::Device, _: FamilyQueues) -> Result<Arc<Self>, NoSecondQueue> {
+        Err(NoSecondQueue::NotVulkan)
+    }
+}
+
+/// A copy between two buffers.
+#[allow(dead_code)] // Nobody makes it.
+#[derive(Clone, Copy)]
+pub(in super::super) struct Copy<'a> {
+    pub from: &'a RawBuffer,
+    pub to: &'a RawBuffer,
+    pub regions: &'a [Region],
+}
+
+/// Of no transfer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(in super::super) struct TransferTicket;
+
+/// Never there.
+pub(in super::super) struct TransferQueue(Infallible);
+
+impl TransferQueue {
+    pub fn new(_: &WgpuBackend, shared: Arc<SharedQueues>, _: usize) -> Result<Self, DeviceError> {
+        match shared.0 {}
+    }
+
+    pub fn submit<'a>(&mut self, _: &(impl Iterator<Item = Copy<'a>> + Clone)) -> Result<TransferTicket, DeviceError> {
+        match self.0 {}
+    }
+
+    pub fn is_reached(&self, _: TransferTicket) -> Result<bool, DeviceError> {
+        match self.0 {}
+    }
+
+    pub fn wait(&self, _: TransferTicket, _: Duration) -> Result<bool, DeviceError> {
+        match self.0 {}
+    }
+
+    pub fn stage(&self, _: TransferTicket) -> Result<(), DeviceError> {
+        match self.0 {}
+    }
+
+    pub fn keep(&self) -> KeepAlive {
+        match self.0 {}
+    }
+
+    pub fn unstage(&self) {
+        match self.0 {}
+    }
 }

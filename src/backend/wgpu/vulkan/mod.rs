@@ -13,7 +13,12 @@
 //! The last of them frees it, whichever way the lane, the device or the application end.
 
 #[cfg_attr(not(any(windows, target_os = "linux", target_os = "android", target_os = "freebsd")), allow(dead_code))]
+mod families;
+#[cfg_attr(not(any(windows, target_os = "linux", target_os = "android", target_os = "freebsd")), allow(dead_code))]
 mod pages;
+#[cfg(any(windows, target_os = "linux", target_os = "android", target_os = "freebsd"))]
+mod transfer_split;
+#[cfg_attr(not(any(windows, target_os = "linux", target_os = "android", target_os = "freebsd")), allow(dead_code))]
 mod types;
 
 #[cfg(any(windows, target_os = "linux", target_os = "android", target_os = "freebsd"))]
@@ -22,6 +27,13 @@ mod raw;
 #[path = "absent.rs"]
 mod raw;
 
+pub use families::NoSecondQueue;
+#[cfg(test)]
+pub(super) use families::WGPU_FAMILY;
+pub(super) use families::{Families, FamilyQueues};
+pub(super) use raw::{
+    Copy, RawBuffer, SharedQueues, TransferQueue, TransferTicket, adapter_families, device_buffer, device_families,
+};
 pub(super) use raw::{
     Import, Region, Wakeup, Writable, adapter_imports, adapter_memory, device_imports, device_memory, host_buffer,
     import, import_limits, open_device, record_copy,

@@ -73,6 +73,17 @@ impl MemoryTypes {
         self.coherent(bits).min_by_key(|ty| (ty.flags & DEVICE_LOCAL == 0, ty.index))
     }
 
+    /// The device's own memory, and what the CPU reaches only where there is no other.
+    pub fn device(&self, bits: u32) -> Option<&MemoryType> {
+        let known = NAMES.iter().fold(0, |all, (flag, _)| all | flag);
+        let fits = |ty: &&MemoryType| {
+            bits & 1u32.checked_shl(ty.index).unwrap_or(0) != 0
+                && ty.flags & DEVICE_LOCAL != 0
+                && ty.flags & !known == 0
+        };
+        self.0.iter().filter(fits).min_by_key(|ty| (ty.flags & HOST_VISIBLE != 0, ty.index))
+    }
+
     /// Whether all memory that the CPU can write is the device's own as well.
     pub fn unified(&self) -> bool {
         self.coherent(u32::MAX).all(|ty| ty.flags & DEVICE_LOCAL != 0)
@@ -122,6 +133,7 @@ mod tests {
         assert_eq!(index(card.near_device(u32::MAX)), Some(4));
         let ring = card.system(HostCache::Cached, u32::MAX).expect("there is one");
         assert_eq!(card.describe(ring), "type 3: HOST_VISIBLE|HOST_COHERENT|HOST_CACHED, heap 1 (system memory)");
+        assert_eq!(index(card.device(u32::MAX)), Some(1));
         let mapped = card.near_device(u32::MAX).expect("there is one");
         assert_eq!(card.describe(mapped), "type 4: DEVICE_LOCAL|HOST_VISIBLE|HOST_COHERENT, heap 0 (device memory)");
     }
@@ -132,6 +144,7 @@ mod tests {
         for cache in [HostCache::Cached, HostCache::Uncached] {
             assert_eq!(index(laptop.system(cache, u32::MAX)), Some(2));
         }
+        assert_eq!(index(laptop.device(0b110)), Some(1));
         let ty = laptop.system(HostCache::Cached, u32::MAX).expect("there is one");
         assert_eq!(
             laptop.describe(ty),

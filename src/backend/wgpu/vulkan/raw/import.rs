@@ -8,7 +8,7 @@ use wgpu::hal::api::Vulkan;
 
 use super::super::{HostCache, ImportError, KeepAlive};
 use super::query::{device_memory, import_limits};
-use super::{Owned, allocate, buffer_usage, create, failed, wrap};
+use super::{Owned, RawBuffer, allocate, buffer_usage, create, failed, wrap};
 use crate::backend::wgpu::WgpuBackend;
 use crate::memory::StableHostMemory;
 
@@ -28,6 +28,11 @@ impl Import {
     /// Keeps the memory while the device reads it.
     pub fn keep(&self) -> KeepAlive {
         Arc::clone(&self.owned) as KeepAlive
+    }
+
+    /// The buffer, to be copied from.
+    pub fn raw(&self) -> RawBuffer {
+        RawBuffer { owned: Arc::clone(&self.owned), size: self.buffer.size() }
     }
 }
 

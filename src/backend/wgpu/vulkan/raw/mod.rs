@@ -4,6 +4,9 @@
 
 mod import;
 mod query;
+mod queues;
+mod stream;
+mod transfer;
 mod wakeup;
 
 use std::ptr::NonNull;
@@ -21,6 +24,8 @@ pub(in crate::backend::wgpu) use import::{Import, Region, import, record_copy};
 pub(in crate::backend::wgpu) use query::{
     adapter_imports, adapter_memory, device_imports, device_memory, import_limits, open_device,
 };
+pub(in crate::backend::wgpu) use queues::{SharedQueues, adapter_families, device_families};
+pub(in crate::backend::wgpu) use transfer::{Copy, TransferQueue, TransferTicket};
 pub(in crate::backend::wgpu) use wakeup::Wakeup;
 
 /// A buffer and its memory. Freed when the last reference goes: see the [module](super).
@@ -46,6 +51,28 @@ impl Drop for Owned {
     }
 }
 
+/// A buffer made here, for copies that wgpu does not know of. Clones are the same buffer, and keep it.
+#[derive(Clone)]
+pub(in crate::backend::wgpu) struct RawBuffer {
+    owned: Arc<Owned>,
+    size: u64,
+}
+
+impl RawBuffer {
+    fn handle(&self) -> vk::Buffer {
+        self.owned.buffer
+    }
+
+    fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// Keeps the memory while the device uses it.
+    pub fn keep(&self) -> KeepAlive {
+        Arc::clone(&self.owned) as KeepAlive
+    }
+}
+
 /// The right to write a buffer's memory. There is one for each buffer.
 pub(in crate::backend::wgpu) struct Writable {
     base: NonNull<u8>,
@@ -60,6 +87,11 @@ impl Writable {
     /// Keeps the memory while the device reads it.
     pub fn keep(&self) -> KeepAlive {
         Arc::clone(&self.owned) as KeepAlive
+    }
+
+    /// The buffer, to be copied from.
+    pub fn raw(&self) -> RawBuffer {
+        RawBuffer { owned: Arc::clone(&self.owned), size: self.len as u64 }
     }
 
     /// The first byte: valid for writes of [`len`](Self::len) bytes for as long as this value lives.
@@ -121,13 +153,44 @@ pub(in crate::backend::wgpu) fn host_buffer(
     Ok((buffer, Writable { base, len, owned: Arc::new(owned) }))
 }
 
-/// A buffer without memory.
+/// A buffer of `bytes` bytes in the device's memory that copies on other queues write and wgpu's kernels read. Its bytes are undefined
+/// until it is cleared, which the caller does.
+///
+/// # Errors
+/// [`DeviceError`]; nothing stays allocated.
+pub(in crate::backend::wgpu) fn device_buffer(
+    backend: &WgpuBackend,
+    label: &str,
+    bytes: u64,
+) -> Result<(wgpu::Buffer, RawBuffer), DeviceError> {
+    backend.check()?;
+    let usage = wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_DST | wgpu::BufferUsages::COPY_SRC;
+    let fail = |result: vk::Result| failed(backend, label, bytes, result);
+    let info = vk::BufferCreateInfo::default().size(bytes).usage(buffer_usage(usage));
+    let mut owned = create(backend, &info).map_err(fail)?;
+    let types = device_memory(backend.device()).ok_or_else(|| refused_by("this is no Vulkan device"))?;
+    // SAFETY: the buffer was made by this device.
+    let needs = unsafe { owned.raw.get_buffer_memory_requirements(owned.buffer) };
+    let ty = types.device(needs.memory_type_bits).ok_or_else(|| refused_by("no memory type is the device's own"))?;
+    let info = vk::MemoryAllocateInfo::default().allocation_size(needs.size).memory_type_index(ty.index);
+    allocate(&mut owned, &info).map_err(fail)?;
+    let buffer = wrap(backend, label, bytes, usage, &owned)?;
+    Ok((buffer, RawBuffer { owned: Arc::new(owned), size: bytes }))
+}
+
+/// A buffer without memory. On a device with queues of several families all of them may use it.
 fn create(backend: &WgpuBackend, info: &vk::BufferCreateInfo<'_>) -> Result<Owned, vk::Result> {
     let device = backend.device().clone();
     // SAFETY: the handle is used to make children of the device, which `Owned` destroys before it lets the device go.
     let raw = unsafe { device.as_hal::<Vulkan>() }.ok_or(vk::Result::ERROR_DEVICE_LOST)?.raw_device().clone();
-    // SAFETY: the device exists, and the structure is complete; sizes are not zero, since no slot, list or range is.
-    let buffer = unsafe { raw.create_buffer(info, None) }?;
+    let sharing = device_families(&device).map(|families| families.sharing()).unwrap_or_default();
+    let info = match sharing.len() {
+        0 | 1 => *info,
+        _ => info.sharing_mode(vk::SharingMode::CONCURRENT).queue_family_indices(&sharing),
+    };
+    // SAFETY: the device exists, and the structure is complete; sizes are not zero, since no slot, list or range is. The families are
+    // different ones, and the device was opened with them.
+    let buffer = unsafe { raw.create_buffer(&info, None) }?;
     Ok(Owned { buffer, memory: vk::DeviceMemory::null(), raw, _device: device, _owner: None })
 }
 
@@ -158,6 +221,7 @@ fn wrap(
 fn buffer_usage(usage: wgpu::BufferUsages) -> vk::BufferUsageFlags {
     let all = [
         (wgpu::BufferUsages::COPY_SRC, vk::BufferUsageFlags::TRANSFER_SRC),
+        (wgpu::BufferUsages::COPY_DST, vk::BufferUsageFlags::TRANSFER_DST),
         (wgpu::BufferUsages::STORAGE, vk::BufferUsageFlags::STORAGE_BUFFER),
     ];
     all.into_iter()

@@ -4,6 +4,7 @@ use ash::vk;
 use wgpu::hal::api::Vulkan;
 
 use super::super::{EXTERNAL_MEMORY_HOST, ImportLimits, MemoryType, MemoryTypes};
+use super::queues::{adapter_families, create_infos, mark};
 use crate::error::DeviceError;
 
 /// The kinds of memory of an adapter.
@@ -76,7 +77,8 @@ pub(in crate::backend::wgpu) fn import_limits(device: &wgpu::Device) -> Option<I
     Some(ImportLimits { align, most: maintenance.max_memory_allocation_size })
 }
 
-/// As [`wgpu::Adapter::request_device`], with the extension for imports enabled.
+/// As [`wgpu::Adapter::request_device`], with the extension for imports enabled, and with queues apart from wgpu's where the adapter has
+/// such families.
 pub(in crate::backend::wgpu) fn open_device(
     adapter: &wgpu::Adapter,
     desc: &wgpu::DeviceDescriptor<'_>,
@@ -84,12 +86,20 @@ pub(in crate::backend::wgpu) fn open_device(
     let refused = |message: String| DeviceError::Refused { message };
     // SAFETY: the handle is only used to open a device.
     let guard = unsafe { adapter.as_hal::<Vulkan>() }.ok_or_else(|| refused("this is no Vulkan adapter".to_owned()))?;
+    let families = adapter_families(adapter);
     let enable = |args: wgpu::hal::vulkan::CreateDeviceCallbackArgs<'_, '_, '_>| {
         if !args.extensions.contains(&EXTERNAL_MEMORY_HOST) {
-            args.extensions.push(EXTERNAL_MEMORY_HOST);
+            match &families {
+                Ok(families) => {
+                    args.extensions.push(mark());
+                    create_infos(families).for_each(|info| args.queue_create_infos.push(info));
+                }
+                Err(_) => args.extensions.push(EXTERNAL_MEMORY_HOST),
+            }
         }
     };
-    // SAFETY: the callback adds one extension, which the caller found supported, and changes nothing else.
+    // SAFETY: the callback adds one extension, which the caller found supported, and queues of other families than wgpu's, no more of
+    // each than the adapter lists. It changes nothing else.
     let opened = unsafe {
         guard.open_with_callback(
             desc.required_features,

@@ -1,0 +1,132 @@
+//! What is measured.
+
+use std::fmt;
+
+use gpufeed::{Backend, Strategy};
+
+use super::{Failure, WARM_UP};
+
+/// Arguments are `name=value`.
+pub struct Args {
+    pub devices: Vec<String>,
+    pub strategies: Vec<Strategy>,
+    /// Both where none is named.
+    pub tensor: Option<Tensor>,
+    pub images: usize,
+    pub batch: usize,
+    pub slots: usize,
+    pub outputs: usize,
+    pub workers: usize,
+    /// Microseconds.
+    pub compute: Vec<u32>,
+    pub wide: bool,
+    /// Which queues copy under wgpu, by name.
+    pub copies: Vec<String>,
+}
+
+#[derive(Clone, Copy)]
+pub enum Tensor {
+    Raw,
+    F32,
+}
+
+impl Tensor {
+    pub fn key(self) -> &'static str {
+        match self {
+            Self::Raw => "raw",
+            Self::F32 => "f32",
+        }
+    }
+}
+
+impl Default for Args {
+    fn default() -> Self {
+        let usual = gpufeed::LoaderOptions::default();
+        Self {
+            devices: ["cuda:0", "vulkan:0"].map(str::to_owned).into(),
+            strategies: vec![
+                Strategy::PinnedRing,
+                Strategy::Registered,
+                Strategy::MappedRing,
+                Strategy::SystemRing,
+                Strategy::Imported,
+            ],
+            tensor: None,
+            images: 256 * 40,
+            batch: 256,
+            slots: usual.slots,
+            outputs: usual.outputs,
+            workers: 12,
+            compute: vec![0, 400, 700, 1000, 1500],
+            wide: false,
+            copies: ["main", "transfer", "compute"].map(str::to_owned).into(),
+        }
+    }
+}
+
+impl Args {
+    /// Of the command line.
+    pub fn parse() -> Result<Self, Failure> {
+        let mut args = Self::default();
+        // cargo passes `--bench`.
+        for arg in std::env::args().skip(1).filter(|arg| !arg.starts_with("--")) {
+            let (name, value) = arg.split_once('=').ok_or_else(|| format!("`{arg}` is not name=value"))?;
+            args.set(name, value)?;
+        }
+        if args.images / args.batch.max(1) <= WARM_UP {
+            return Err(format!("an epoch of more than {WARM_UP} batches is needed").into());
+        }
+        Ok(args)
+    }
+
+    fn set(&mut self, name: &str, value: &str) -> Result<(), Failure> {
+        let items = || value.split(',').map(str::trim);
+        match name {
+            "devices" => self.devices = items().map(str::to_owned).collect(),
+            "strategies" => self.strategies = items().map(str::parse).collect::<Result<_, _>>()?,
+            "tensor" if value == "raw" => self.tensor = Some(Tensor::Raw),
+            "tensor" if value == "f32" => self.tensor = Some(Tensor::F32),
+            "images" => self.images = value.parse()?,
+            "batch" => self.batch = value.parse()?,
+            "slots" => self.slots = value.parse()?,
+            "outputs" => self.outputs = value.parse()?,
+            "workers" => self.workers = value.parse()?,
+            "compute" => self.compute = items().map(str::parse).collect::<Result<_, _>>()?,
+            "copies" => self.copies = items().map(str::to_owned).collect(),
+            "wide" => self.wide = value == "1",
+            _ => return Err(format!("there is no `{name}={value}`").into()),
+        }
+        Ok(())
+    }
+
+    /// Which queues copy under wgpu.
+    #[cfg(feature = "wgpu")]
+    pub fn copies(&self) -> Result<Vec<gpufeed::backend::wgpu::CopyQueue>, Failure> {
+        use gpufeed::backend::wgpu::CopyQueue;
+        let queue = |name: &String| match name.as_str() {
+            "main" => Ok(CopyQueue::Main),
+            "beside" => Ok(CopyQueue::Beside),
+            "transfer" => Ok(CopyQueue::Transfer),
+            "compute" => Ok(CopyQueue::Compute),
+            _ => Err(format!("there is no `copies={name}`").into()),
+        };
+        self.copies.iter().map(queue).collect()
+    }
+
+    pub fn wants<B: Backend>(&self, backend: &B, strategy: Strategy) -> bool {
+        // A row says what a device lacks; strategies of another backend have none.
+        let known = backend.info().strategies.iter().any(|support| support.strategy == strategy);
+        known && self.strategies.contains(&strategy)
+    }
+}
+
+impl fmt::Display for Args {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { images, batch, slots, outputs, workers, .. } = self;
+        let width = if self.wide { "the whole device, bound by its memory" } else { "one workgroup" };
+        write!(
+            f,
+            "{images} images, batch {batch}, {slots} slots, {outputs} outputs, {workers} workers; compute on {width}"
+        )
+    }
+}

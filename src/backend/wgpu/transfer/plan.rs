@@ -1,0 +1,78 @@
+//! Whether a lane's copies go beside wgpu's queue, and what that takes.
+
+use super::super::buffers;
+use super::super::device::WgpuBackend;
+use super::super::tuning::CopyQueue;
+use super::super::vulkan::{self, Families, FamilyQueues, NoSecondQueue};
+use crate::backend::{LaneSpec, Strategy};
+use crate::error::Unsupported;
+
+/// The family whose queues take a lane's copies; `None` for wgpu's.
+///
+/// # Errors
+/// [`Unsupported`] where one was asked for that the device does not have.
+pub(in super::super) fn family(backend: &WgpuBackend, spec: &LaneSpec) -> Result<Option<FamilyQueues>, Unsupported> {
+    let wanted = backend.tuning().copies;
+    if !matches!(spec.strategy, Strategy::SystemRing | Strategy::Imported) {
+        return Ok(None);
+    }
+    let unsupported = |reason: String| Unsupported { strategy: spec.strategy, reason };
+    choose(wanted, vulkan::device_families(backend.device())).map_err(unsupported)
+}
+
+fn choose(wanted: CopyQueue, families: Result<Families, NoSecondQueue>) -> Result<Option<FamilyQueues>, String> {
+    let lacks = |what: &str| format!("the device has no {what}");
+    let found = match wanted {
+        CopyQueue::Main => return Ok(None),
+        CopyQueue::Beside => return Ok(families.ok().and_then(|families| families.transfer.or(families.compute))),
+        CopyQueue::Transfer => families.map(|families| families.transfer.ok_or_else(|| lacks("transfer queue"))),
+        CopyQueue::Compute => families.map(|families| families.compute.ok_or_else(|| lacks("second compute queue"))),
+        #[cfg(test)]
+        CopyQueue::WgpusOwn => return Ok(Some(FamilyQueues { family: vulkan::WGPU_FAMILY, queues: 1 })),
+    };
+    found.map_err(|reason| reason.to_string()).flatten().map(Some)
+}
+
+/// Arrival buffers of a lane, and so submissions that can be in flight. Where nothing is filled they count as slots all the same: each
+/// is as large as a batch, and a loader has no more in flight.
+pub(in super::super) fn arrivals(spec: &LaneSpec) -> usize {
+    spec.slots.max(1)
+}
+
+/// Bytes of device memory between staging and tensors.
+///
+/// # Errors
+/// As [`family`].
+pub(in super::super) fn device_bytes(backend: &WgpuBackend, spec: &LaneSpec) -> Result<u64, Unsupported> {
+    Ok(match family(backend, spec)? {
+        Some(_) => (spec.layout.slot_bytes() as u64).saturating_mul(arrivals(spec) as u64),
+        None => buffers::device_bytes(spec, backend.tuning()),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TRANSFER: FamilyQueues = FamilyQueues { family: 1, queues: 2 };
+    const COMPUTE: FamilyQueues = FamilyQueues { family: 2, queues: 2 };
+
+    #[test]
+    fn copies_engines_are_preferred_and_without_any_queue_all_is_as_before() {
+        let both = Families { transfer: Some(TRANSFER), compute: Some(COMPUTE) };
+        assert_eq!(choose(CopyQueue::Beside, Ok(both)), Ok(Some(TRANSFER)));
+        assert_eq!(choose(CopyQueue::Beside, Ok(Families { transfer: None, ..both })), Ok(Some(COMPUTE)));
+        assert_eq!(choose(CopyQueue::Beside, Err(NoSecondQueue::NotOpened)), Ok(None));
+        assert_eq!(choose(CopyQueue::Main, Ok(both)), Ok(None));
+    }
+
+    #[test]
+    fn a_queue_that_was_asked_for_by_name_is_there_or_refused_with_the_reason() {
+        let copies = Families { transfer: Some(TRANSFER), compute: None };
+        assert_eq!(choose(CopyQueue::Transfer, Ok(copies)), Ok(Some(TRANSFER)));
+        let reason = choose(CopyQueue::Compute, Ok(copies)).expect_err("there is none");
+        assert_eq!(reason, "the device has no second compute queue");
+        let reason = choose(CopyQueue::Transfer, Err(NoSecondQueue::OneFamily)).expect_err("there is none");
+        assert_eq!(reason, "the driver has one family of queues");
+    }
+}

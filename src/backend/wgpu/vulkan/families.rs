@@ -1,0 +1,147 @@
+//! Which queues a device is opened with beside wgpu's own. Pure arithmetic on what the driver lists.
+//!
+//! wgpu submits everything to one queue of the first family, so under it a transfer never runs beside a kernel. Another queue of
+//! that family does not help: drivers take turns between them. A family apart does: a transfer family is the device's copy engines,
+//! and a compute family runs beside the first one, up to a time slice.
+
+/// The family that wgpu opens its queue of.
+pub const WGPU_FAMILY: u32 = 0;
+/// Queues of one family, at most: so many copy engines serve one direction at a time.
+pub const MAX_QUEUES: usize = 2;
+
+const GRAPHICS: u32 = 1;
+const COMPUTE: u32 = 2;
+const TRANSFER: u32 = 4;
+/// Sparse binding and protected memory, which change nothing about copies. Families of video engines have flags beyond these.
+const HARMLESS: u32 = 8 | 16;
+
+/// A family of queues, as the driver lists it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Family {
+    /// `VkQueueFlags`.
+    pub flags: u32,
+    /// How many queues there are.
+    pub queues: u32,
+}
+
+/// A family apart from wgpu's, and how many of its queues a device is opened with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FamilyQueues {
+    pub family: u32,
+    pub queues: u32,
+}
+
+/// The families that a device is opened with beside wgpu's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Families {
+    /// Copies, and nothing else.
+    pub transfer: Option<FamilyQueues>,
+    /// Kernels and copies, and no graphics.
+    pub compute: Option<FamilyQueues>,
+}
+
+/// Why there is no queue apart from wgpu's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum NoSecondQueue {
+    /// The adapter's only family is wgpu's, or one of video engines.
+    #[error("the driver has one family of queues")]
+    OneFamily,
+    /// The driver lacks what orders work across queues, or what marks a device as opened by gpufeed.
+    #[error("the driver is older than Vulkan 1.2, or lacks VK_EXT_external_memory_host")]
+    OldDriver,
+    /// An application's own device.
+    #[error("the device was created without a second queue; create it with gpufeed's open_device()")]
+    NotOpened,
+    /// Metal, DX12 or GL.
+    #[error("it needs Vulkan")]
+    NotVulkan,
+}
+
+impl std::fmt::Display for Families {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let kind = |queues: Option<FamilyQueues>, kind| queues.map(|queues| format!("{} {kind}", queues.queues));
+        let kinds: Vec<_> =
+            [kind(self.transfer, "transfer"), kind(self.compute, "compute")].into_iter().flatten().collect();
+        write!(f, "{} queues", kinds.join(" and "))
+    }
+}
+
+impl Families {
+    /// Chooses among the families of an adapter, in the driver's order.
+    ///
+    /// # Errors
+    /// [`NoSecondQueue::OneFamily`] where none is apart from wgpu's.
+    pub fn choose(families: &[Family]) -> Result<Self, NoSecondQueue> {
+        let find = |wanted: u32, unwanted: u32| {
+            let fits = |family: &Family| {
+                family.queues > 0
+                    && family.flags & wanted == wanted
+                    && family.flags & unwanted == 0
+                    && family.flags & !(COMPUTE | TRANSFER | HARMLESS) == 0
+            };
+            (0..)
+                .zip(families)
+                .skip(1)
+                .find(|(_, family)| fits(family))
+                .map(|(family, found)| FamilyQueues { family, queues: found.queues.min(MAX_QUEUES as u32) })
+        };
+        let chosen = Self { transfer: find(TRANSFER, GRAPHICS | COMPUTE), compute: find(COMPUTE, GRAPHICS) };
+        if chosen.opened().next().is_none() { Err(NoSecondQueue::OneFamily) } else { Ok(chosen) }
+    }
+
+    /// The families to open, each once.
+    pub fn opened(&self) -> impl Iterator<Item = FamilyQueues> + use<> {
+        [self.transfer, self.compute].into_iter().flatten()
+    }
+
+    /// The indices of all families that may use a buffer, wgpu's first.
+    pub fn sharing(&self) -> Vec<u32> {
+        std::iter::once(WGPU_FAMILY).chain(self.opened().map(|queues| queues.family)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn choose(families: &[(u32, u32)]) -> Result<Families, NoSecondQueue> {
+        let families: Vec<_> = families.iter().map(|&(flags, queues)| Family { flags, queues }).collect();
+        Families::choose(&families)
+    }
+
+    fn queues(family: u32, queues: u32) -> Option<FamilyQueues> {
+        Some(FamilyQueues { family, queues })
+    }
+
+    #[test]
+    fn a_card_with_copy_engines_gives_a_transfer_and_a_compute_family() {
+        // All; transfer; compute; video decoding and encoding, which can transfer too.
+        let card = choose(&[(15, 16), (12, 2), (14, 8), (44, 1), (76, 1)]).expect("there are two");
+        assert_eq!(card, Families { transfer: queues(1, 2), compute: queues(2, 2) });
+        assert_eq!(card.sharing(), [0, 1, 2]);
+        assert_eq!(card.to_string(), "2 transfer and 2 compute queues");
+    }
+
+    #[test]
+    fn a_family_of_video_engines_is_not_taken_for_copy_engines() {
+        assert_eq!(choose(&[(15, 1), (44, 1)]), Err(NoSecondQueue::OneFamily));
+    }
+
+    #[test]
+    fn wgpus_own_family_is_none_apart_however_many_queues_it_has() {
+        assert_eq!(choose(&[(7, 16)]), Err(NoSecondQueue::OneFamily));
+        // A driver that lists compute first: wgpu takes that one all the same.
+        assert_eq!(choose(&[(6, 4)]), Err(NoSecondQueue::OneFamily));
+        assert_eq!(choose(&[]), Err(NoSecondQueue::OneFamily));
+    }
+
+    #[test]
+    fn one_of_the_two_is_enough_and_empty_families_are_none() {
+        let older = choose(&[(7, 1), (6, 4)]).expect("there is one");
+        assert_eq!(older, Families { transfer: None, compute: queues(1, 2) });
+        let copies = choose(&[(7, 1), (6, 0), (4, 1)]).expect("there is one");
+        assert_eq!(copies, Families { transfer: queues(2, 1), compute: None });
+        assert_eq!(copies.sharing(), [0, 2]);
+    }
+}
