@@ -25,6 +25,7 @@ var<workgroup> partial: array<f32, 256>;
     if me == 0u { for (var i = 1u; i < 256u; i += 1u) { sum += partial[i]; } total = sum; }
 }";
 
+#[expect(clippy::too_many_lines, reason = "an example is read from top to bottom")]
 fn main() -> Result<(), Box<dyn Error>> {
     // Your device, with what gpufeed needs on top of what you need.
     let instance = wgpu::Instance::new(wgpu::InstanceDescriptor::new_without_display_handle_from_env());

@@ -39,7 +39,9 @@
 //!
 //! | module | holds | knows |
 //! | --- | --- | --- |
-//! | [`layout`], [`error`] | sizes and alignment; errors | nothing else |
+//! | `strategy` | the names of the staging strategies | nothing else |
+//! | [`error`] | errors | `strategy` |
+//! | [`layout`] | sizes and alignment | `error` |
 //! | [`memory`] | host memory that stays where it is, for devices to read | `error` |
 //! | [`preprocess`] | normalisation parameters, the CPU oracle, fingerprints | `layout` |
 //! | [`staging`] | who may write a slot and when it may be sent | `layout`, `error`, `memory` |

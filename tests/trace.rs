@@ -103,6 +103,7 @@ fn no_overlap_on_any_track(spans: &[Span]) {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "one list of claims about one trace")]
 fn every_batch_has_its_spans_in_order_and_every_worker_its_track() {
     let trace = Arc::new(Trace::default());
     let slow = Duration::from_micros(700);

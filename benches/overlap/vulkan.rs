@@ -28,6 +28,7 @@ pub struct WgpuConsumer {
 }
 
 impl WgpuConsumer {
+    #[expect(clippy::too_many_lines, reason = "the descriptors of wgpu take their lines")]
     pub fn open(device: &str, args: &Args) -> Result<Self, Failure> {
         let backend = WgpuBackend::open(device)?;
         // Its memory, and its queues.

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use super::pump::Delivery;
 
 /// Cancels a loader from any thread, for good: whoever waits for its batches, or for it to become idle, now or later, gets
-/// [`LoadError::Cancelled`] at once. Clones cancel the same loader, and may outlive it. Made by [`Loader::canceller`](super::Loader::canceller).
+/// [`LoadError::Cancelled`](crate::LoadError::Cancelled) at once. Clones cancel the same loader, and may outlive it. Made by [`Loader::canceller`](super::Loader::canceller).
 ///
 /// ```
 /// # use std::sync::Arc;

@@ -97,6 +97,10 @@ impl<B: Backend> Loader<B> {
         Self::open(backend, source.into_source(), options)
     }
 
+    #[expect(
+        clippy::too_many_lines,
+        reason = "one part after the other, in the order in which they depend on each other"
+    )]
     fn open(backend: &B, source: Arc<dyn Source>, options: LoaderOptions) -> Result<Self, OpenError> {
         let plan = Plan::new(backend, &*source, &options)?;
         let mut lane = backend.open_lane(&plan.spec)?;

@@ -76,6 +76,7 @@ impl<'p> Witness<'p> {
     }
 
     /// An error came in place of a batch, of the rest of the epoch, or of nothing: it is one that was injected, with its cause.
+    #[expect(clippy::too_many_lines, reason = "one arm an error")]
     pub fn error(&mut self, pass: &mut Pass<'_>, error: LoadError) {
         match error {
             // Where others were tried in its place, whatever happened to the sample is told in one text.

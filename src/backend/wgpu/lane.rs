@@ -70,6 +70,7 @@ impl DeviceProgress<usize, Work> for Freed<'_> {
 }
 
 impl WgpuLane {
+    #[expect(clippy::too_many_lines, reason = "one field after the other")]
     pub(super) fn new(backend: &WgpuBackend, spec: &LaneSpec, footprint: Footprint) -> Result<Self, OpenError> {
         let transfers = Transfers::open(backend, spec)?;
         // Whatever arrives is read where it arrived.

@@ -59,7 +59,7 @@
 //! overlap by not holding every output. Frames that are pushed stay on wgpu's queue, where each takes the shortest way.
 //!
 //! Mapped *files* are not imported by every driver (NVIDIA's refuses them): load the data into a
-//! [`HostArena`](crate::source::HostArena) there.
+//! [`HostArena`](crate::memory::HostArena) there.
 
 mod adapters;
 mod backend;

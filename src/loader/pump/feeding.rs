@@ -2,60 +2,18 @@
 
 use std::time::{Duration, Instant};
 
-use super::super::bad::BadSample;
-use super::super::observe::metrics::BatchTimestamps;
 use super::super::schedule::{BatchId, Event};
 use super::epochs::Epochs;
 use super::observer::Observer;
-use super::{Delivered, Direct, Staged};
-use crate::backend::{Input, Lane, Wait};
+use super::prepared::{Lists, Prepared, Unsent};
+use super::{Direct, Staged};
+use crate::backend::{Lane, Wait};
 use crate::error::{DeviceError, LoadError};
 
 /// How batches get their bytes.
 pub(in crate::loader) enum Feeding {
     Staged(Staged),
     Direct(Direct),
-}
-
-/// The lists that go with a batch: its samples' indices and labels.
-pub(super) type Lists<'a> = (&'a mut Vec<u64>, &'a mut Vec<i64>);
-
-/// A batch that can be submitted.
-pub(super) struct Prepared<'a> {
-    pub(super) input: Input<'a>,
-    pub(super) samples: usize,
-    pub(super) padding: usize,
-    pub(super) bad: Vec<BadSample>,
-    /// The time that the workers took, in all.
-    pub(super) read_time: Duration,
-    pub(super) times: BatchTimestamps,
-}
-
-/// What is delivered in place of a batch that cannot be submitted.
-pub(super) struct Unsent {
-    pub(super) result: Result<Delivered, LoadError>,
-    pub(super) bad: Vec<BadSample>,
-    pub(super) ends_epoch: bool,
-}
-
-impl Unsent {
-    /// A defect of the loader.
-    pub(super) fn stopped(reason: String) -> Box<Self> {
-        Box::new(Self { result: Err(LoadError::Stopped { reason }), bad: Vec::new(), ends_epoch: false })
-    }
-
-    /// A batch of which no sample is left, or with too many bad ones.
-    pub(super) fn settled(
-        batch: BatchId,
-        padding: usize,
-        bad: Vec<BadSample>,
-        error: Option<LoadError>,
-        at: Instant,
-    ) -> Box<Self> {
-        let ends_epoch = error.is_some();
-        let result = error.map_or(Ok(Delivered { number: batch.number, samples: 0, padding, at }), Err);
-        Box::new(Self { result, bad, ends_epoch })
-    }
 }
 
 impl Feeding {

@@ -13,6 +13,7 @@ mod feeding;
 mod message;
 mod observer;
 mod outlet;
+mod prepared;
 mod staged;
 mod waiting;
 
@@ -32,7 +33,7 @@ use super::outputs::Output;
 use super::schedule::{Action, BatchId, Event, Schedule};
 use crate::backend::{Lane, SubmissionId, Wait};
 use crate::error::{DeviceError, LoadError, PumpState, Stage};
-use feeding::{Prepared, Unsent};
+use prepared::{Prepared, Unsent};
 
 pub(super) struct Pump<L: Lane> {
     // Dropped before the lane: fills that nobody writes have ended then, and the lane frees their memory.

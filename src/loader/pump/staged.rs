@@ -9,7 +9,7 @@ use super::super::order::sampler::Sampler;
 use super::super::schedule::{BatchId, Event};
 use super::super::worker::Job;
 use super::epochs::Epochs;
-use super::feeding::{Lists, Prepared, Unsent};
+use super::prepared::{Lists, Prepared, Unsent};
 use crate::backend::{Input, Lane};
 use crate::error::{DeviceError, LoadError, Stage};
 use crate::layout::BatchLayout;

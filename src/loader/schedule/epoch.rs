@@ -1,15 +1,7 @@
 //! How epochs begin, follow each other and end.
 
-use super::{BatchId, BatchState, GivenUp, Schedule};
-
-/// An epoch that is wanted: batches `first` to `end`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(in crate::loader) struct EpochPlan {
-    /// Tells it apart from others; later ones have larger numbers.
-    pub(in crate::loader) id: u64,
-    pub(in crate::loader) first: u64,
-    pub(in crate::loader) end: u64,
-}
+use super::event::{BatchId, EpochPlan};
+use super::{BatchState, GivenUp, Schedule};
 
 /// Where the epoch under way stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -1,6 +1,13 @@
 //! What the schedule is told, and what it says.
 
-use super::EpochPlan;
+/// An epoch that is wanted: batches `first` to `end`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(in crate::loader) struct EpochPlan {
+    /// Tells it apart from others; later ones have larger numbers.
+    pub(in crate::loader) id: u64,
+    pub(in crate::loader) first: u64,
+    pub(in crate::loader) end: u64,
+}
 
 /// What bounds the batches that are under way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -24,9 +24,8 @@ mod tests;
 
 use std::collections::VecDeque;
 
-pub(super) use epoch::EpochPlan;
 use epoch::EpochState;
-pub(super) use event::{Action, BatchId, Event, Lack, Shape};
+pub(super) use event::{Action, BatchId, EpochPlan, Event, Lack, Shape};
 
 /// A batch between `Begin` and `Submit`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

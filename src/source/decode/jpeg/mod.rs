@@ -53,6 +53,7 @@ pub(super) fn decode(
 }
 
 /// [`decode`], but CMYK stays as it is stored.
+#[expect(clippy::too_many_lines, reason = "one decision after the other")]
 fn decode_stored(
     file: &[u8],
     chosen: Chosen,
