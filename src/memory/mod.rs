@@ -4,10 +4,12 @@
 
 mod arena;
 mod host;
+#[cfg(feature = "npy")]
 mod mapped;
 mod stable;
 
 pub use arena::HostArena;
 pub(crate) use host::HostMemory;
+#[cfg(feature = "npy")]
 pub(crate) use mapped::MappedFile;
 pub use stable::StableHostMemory;

@@ -31,6 +31,7 @@ enum Stage<M: SlotMemory> {
     /// The device reads it, or its memory is on its way there or back.
     InFlight,
     /// It could not be made usable again.
+    #[allow(dead_code)] // Of wgpu's lanes only.
     Broken,
 }
 
@@ -103,6 +104,7 @@ impl<M: SlotMemory> SlotPool<M> {
     }
 
     /// Gives a slot up that was in flight and cannot be made usable again.
+    #[allow(dead_code)] // As above.
     pub(crate) fn give_up(&mut self, slot: usize) {
         self.slots[slot].stage = Stage::Broken;
     }

@@ -1,6 +1,5 @@
 //! What follows from the samples of a report: figures, what held each configuration back, winners. Pure.
 
-use super::ceilings::Ceilings;
 use super::columns::Measured;
 use super::configuration::{Configuration, Round, Settings};
 use super::device::{DeviceReport, Winner};
@@ -13,8 +12,7 @@ impl DeviceReport {
     pub fn summarise(&mut self) {
         self.reject_ceilings();
         let kernel = (Work::Kernel { software: self.software }, self.kernel_ceiling_gb_s);
-        let ceilings = &self.ceilings;
-        self.configurations.iter_mut().for_each(|row| row.reject_rates(Ceilings::of(ceilings, &row.settings), kernel));
+        self.configurations.iter_mut().for_each(|row| row.reject_rates(kernel));
         let figures: Vec<_> =
             self.configurations.iter().map(|row| Measured::of(self, row, &row.rounds).figures()).collect();
         for (row, figures) in self.configurations.iter_mut().zip(figures) {
@@ -73,11 +71,12 @@ fn take_doubtful(rate: &mut Option<f64>, work: Work, ceiling: Option<f64>, repor
 
 impl Configuration {
     /// Drops what the device's clock cannot have measured. What was dropped once stays dropped, with its reason.
-    fn reject_rates(&mut self, ceilings: Option<&Ceilings>, (kernel, kernel_ceiling): (Work, Option<f64>)) {
+    ///
+    /// The device's own copy from the host is no ceiling of copies: where staging memory is video memory, they stay within the card.
+    fn reject_rates(&mut self, (kernel, kernel_ceiling): (Work, Option<f64>)) {
         let Some(gpu) = &mut self.gpu else { return };
-        let copy = ceilings.and_then(|c| c.device_copy_gb_s);
         let doubts = &mut self.doubts;
-        take_doubtful(&mut gpu.copy_gb_s, Work::Copy, copy, |why| {
+        take_doubtful(&mut gpu.copy_gb_s, Work::Copy, None, |why| {
             doubts.push(format!("copies by the device's clock: {why}"));
         });
         take_doubtful(&mut gpu.kernel_gb_s, kernel, kernel_ceiling, |why| {
