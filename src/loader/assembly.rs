@@ -132,6 +132,11 @@ impl Assembly {
         self.indices[position].load(Ordering::Relaxed)
     }
 
+    /// The index that errors name which belong to no sample.
+    pub(super) fn first_index(&self) -> u64 {
+        self.indices.first().map_or(0, |index| index.load(Ordering::Relaxed))
+    }
+
     /// Another sample takes a place.
     pub(super) fn set_index(&self, position: usize, index: u64) {
         self.indices[position].store(index, Ordering::Relaxed);

@@ -70,13 +70,13 @@ impl<'a, B: Backend> Epoch<'a, B> {
     /// # Errors
     /// [`ResumeError::Unordered`].
     pub fn resume_token(&self) -> Result<ResumeToken, ResumeError> {
-        let Loader { source, options, .. } = &*self.loader;
+        let Loader { source_samples, layout, options, .. } = &*self.loader;
         if !options.ordered {
             return Err(ResumeError::Unordered);
         }
         let batches = self.loader.batches_per_epoch();
         let at = EpochPosition { epoch: self.epoch, batch: self.at, bad: self.bad };
-        Ok(ResumeToken::new(&**source, options, at, batches))
+        Ok(ResumeToken::new(*source_samples, layout.sample(), options, at, batches))
     }
 
     /// What ends the loader's waits, from another thread.

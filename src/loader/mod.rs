@@ -96,6 +96,7 @@ pub struct Loader<B: Backend> {
     canceller: Canceller,
     backend: B,
     source: Arc<dyn Source>,
+    source_samples: u64,
     layout: BatchLayout,
     options: LoaderOptions,
     strategy: Strategy,
@@ -144,7 +145,7 @@ impl<B: Backend> Loader<B> {
     /// # Errors
     /// As `resume`.
     pub fn check_resume(&self, token: &ResumeToken) -> Result<(), ResumeError> {
-        token.check(&*self.source, &self.options, self.batches_per_epoch())
+        token.check(self.source_samples, self.layout.sample(), &self.options, self.batches_per_epoch())
     }
 
     fn begin(&mut self, at: EpochPosition) -> Epoch<'_, B> {
@@ -170,7 +171,7 @@ impl<B: Backend> Loader<B> {
     }
 
     fn sampler(&self, epoch: u64) -> Sampler {
-        Sampler::new(Order::new(self.source.len(), &self.options), epoch)
+        Sampler::new(Order::new(self.source_samples, &self.options), epoch)
     }
 
     /// The number of batches in an epoch: of this rank's share of it.

@@ -22,6 +22,8 @@ use crate::source::Source;
 /// What is decided before anything is allocated.
 struct Plan {
     spec: LaneSpec,
+    /// Samples of the source. It is asked once: what it says later may be something else.
+    source_samples: u64,
     footprint: Footprint,
     /// Samples in the largest batch: never more than in the epoch, whatever size was asked for.
     largest: usize,
@@ -30,11 +32,12 @@ struct Plan {
 impl Plan {
     fn new<B: Backend>(backend: &B, source: &dyn Source, options: &LoaderOptions) -> Result<Self, OpenError> {
         options.validate()?;
-        if source.is_empty() {
+        let source_samples = source.len();
+        if source_samples == 0 {
             return Err(LayoutError::Zero { what: "the number of samples in the source" }.into());
         }
         if let Some(subset) = &options.subset {
-            subset.check(source.len())?;
+            subset.check(source_samples)?;
         }
         let strategy = options.strategy.unwrap_or_else(|| backend.default_strategy());
         let spec = LaneSpec {
@@ -49,8 +52,8 @@ impl Plan {
         };
         let footprint = backend.footprint(&spec)?;
         footprint.within(options.byte_budget)?;
-        let largest = Sampler::new(Order::new(source.len(), options), 0).largest();
-        Ok(Self { spec, footprint, largest })
+        let largest = Sampler::new(Order::new(source_samples, options), 0).largest();
+        Ok(Self { spec, source_samples, footprint, largest })
     }
 
     /// The device reads the source by itself, or workers do.
@@ -118,11 +121,11 @@ impl<B: Backend> Loader<B> {
         let worker = |number| Worker {
             number,
             source: Arc::clone(&source),
+            sample_bytes: plan.spec.layout.sample().byte_len(),
             policy: options.bad_samples,
-            substitutes: options
-                .bad_samples
-                .substitutes()
-                .then(|| Substitutes::new(options.seed.unwrap_or_default(), source.len(), options.subset.clone())),
+            substitutes: options.bad_samples.substitutes().then(|| {
+                Substitutes::new(options.seed.unwrap_or_default(), plan.source_samples, options.subset.clone())
+            }),
             activity: Arc::clone(&activity),
             recorder: recorder.as_ref().map(Recorder::fork),
         };
@@ -145,6 +148,7 @@ impl<B: Backend> Loader<B> {
             canceller,
             backend: backend.clone(),
             source,
+            source_samples: plan.source_samples,
             layout: plan.spec.layout,
             options,
             strategy,

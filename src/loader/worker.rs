@@ -28,6 +28,8 @@ pub(super) struct Job {
 pub(super) struct Worker {
     pub(super) number: usize,
     pub(super) source: Arc<dyn Source>,
+    /// As the loader was opened: a source is not asked again.
+    pub(super) sample_bytes: usize,
     pub(super) policy: BadSamples,
     pub(super) substitutes: Option<Substitutes>,
     pub(super) activity: Arc<Activity>,
@@ -38,13 +40,13 @@ impl Worker {
     /// Reads runs until the pump hangs up.
     pub(super) fn work(&self, jobs: &flume::Receiver<Job>, pump: &flume::Sender<ToPump>) {
         while let Ok(Job { assembly, slot, run, mut region }) = spin_wait::recv(jobs) {
-            let start = Instant::now();
-            let complete = self.fill(&assembly, run.clone(), &mut region);
-            let end = Instant::now();
-            assembly.add_read_time(end - start);
-            if let Some(recorder) = &self.recorder {
-                recorder.read(self.number, start..end, assembly.batch(), &run);
-            }
+            let work = AssertUnwindSafe(|| self.fill_timed(&assembly, &run, &mut region));
+            let complete = catch_unwind(work).unwrap_or_else(|panic| {
+                // Not in the source, whose panics are caught sample by sample; the batch cannot be sent all the same.
+                let index = assembly.first_index();
+                assembly.fail(Failure::Panic { index, message: panic_message(panic) });
+                false
+            });
             // Nothing of the batch is touched after its region has ended: the pump may start the next one in it.
             let last = if complete { region.commit() } else { region.abandon() };
             if last && pump.send(ToPump::SlotEnded(slot)).is_err() {
@@ -53,9 +55,21 @@ impl Worker {
         }
     }
 
+    /// Reads one run, and notes how long that took; false if the batch cannot be sent.
+    fn fill_timed(&self, assembly: &Assembly, run: &Range<usize>, region: &mut Region) -> bool {
+        let start = Instant::now();
+        let complete = self.fill(assembly, run.clone(), region);
+        let end = Instant::now();
+        assembly.add_read_time(end - start);
+        if let Some(recorder) = &self.recorder {
+            recorder.read(self.number, start..end, assembly.batch(), run);
+        }
+        complete
+    }
+
     /// Reads one run; false if the batch cannot be sent.
     fn fill(&self, assembly: &Assembly, run: Range<usize>, region: &mut Region) -> bool {
-        let sample_bytes = self.source.layout().byte_len();
+        let sample_bytes = self.sample_bytes;
         let mut complete = true;
         for (place, position) in run.enumerate() {
             if assembly.is_cancelled() {
@@ -89,7 +103,7 @@ impl Worker {
             }
             Ok(Ok((written, _))) => Err(Failure::Short { index, written, expected }),
             Ok(Err(source)) => Err(Failure::Source { index, source }),
-            Err(panic) => Err(Failure::Panic { index, message: panic_message(&*panic) }),
+            Err(panic) => Err(Failure::Panic { index, message: panic_message(panic) }),
         }
     }
 
@@ -132,10 +146,14 @@ struct Place<'a> {
 }
 
 /// The text of a panic, where it has one.
-pub(super) fn panic_message(panic: &(dyn Any + Send)) -> String {
-    match (panic.downcast_ref::<&str>(), panic.downcast_ref::<String>()) {
-        (Some(text), _) => (*text).to_owned(),
-        (_, Some(text)) => text.clone(),
-        _ => "no message".to_owned(),
+pub(super) fn panic_message(panic: Box<dyn Any + Send>) -> String {
+    match panic.downcast::<&str>().map(|text| (*text).to_owned()).or_else(|panic| panic.downcast().map(|text| *text)) {
+        Ok(text) => text,
+        Err(other) => {
+            // Dropping a value of an unknown type can panic in turn, and then nobody would learn of the first panic.
+            #[expect(clippy::mem_forget, reason = "a few bytes of a panic that nobody can read")]
+            std::mem::forget(other);
+            "no message".to_owned()
+        }
     }
 }

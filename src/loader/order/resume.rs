@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::super::options::{LastBatch, LoaderOptions};
 use super::subset::Subset;
-use crate::source::Source;
+use crate::layout::SampleLayout;
 
 /// A place in the ordered delivery of a loader's batches, and what fixed which samples are in them. A few hundred bytes as JSON, whatever the size of the source.
 ///
@@ -88,14 +88,15 @@ impl ResumeToken {
 
     /// The place before batch `batch` of epoch `epoch`, which has `batches`; its end is the next epoch's beginning.
     pub(in crate::loader) fn new(
-        source: &dyn Source,
+        source_samples: u64,
+        sample: SampleLayout,
         options: &LoaderOptions,
         at: EpochPosition,
         batches: u64,
     ) -> Self {
         let EpochPosition { epoch, batch, bad } =
             if at.batch < batches { at } else { EpochPosition { epoch: at.epoch.wrapping_add(1), batch: 0, bad: 0 } };
-        Self { version: Self::VERSION, epoch, batch, bad, fixed: Fixed::of(source, options) }
+        Self { version: Self::VERSION, epoch, batch, bad, fixed: Fixed::of(source_samples, sample, options) }
     }
 
     pub(in crate::loader) fn standing(&self) -> EpochPosition {
@@ -130,7 +131,8 @@ impl ResumeToken {
     /// Checks it against a loader.
     pub(in crate::loader) fn check(
         &self,
-        source: &dyn Source,
+        source_samples: u64,
+        sample: SampleLayout,
         options: &LoaderOptions,
         batches: u64,
     ) -> Result<(), ResumeError> {
@@ -140,7 +142,7 @@ impl ResumeToken {
         if !options.ordered {
             return Err(ResumeError::Unordered);
         }
-        let now = Fixed::of(source, options);
+        let now = Fixed::of(source_samples, sample, options);
         self.fixed.same(&now, self.is_between_epochs())?;
         if self.batch >= batches.max(1) {
             return Err(ResumeError::Beyond { batch: self.batch, batches });
@@ -150,11 +152,11 @@ impl ResumeToken {
 }
 
 impl Fixed {
-    fn of(source: &dyn Source, options: &LoaderOptions) -> Self {
+    fn of(source_samples: u64, sample: SampleLayout, options: &LoaderOptions) -> Self {
         let &LoaderOptions { batch_size, last_batch, seed, rank, world, ref subset, bad_samples, .. } = options;
         Self {
-            source_samples: source.len(),
-            sample: source.layout().to_string(),
+            source_samples,
+            sample: sample.to_string(),
             subset: subset.as_ref().map(|subset: &Subset| (subset.len(), subset.hash())),
             batch_size: batch_size as u64,
             last_batch,
