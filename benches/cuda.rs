@@ -14,7 +14,9 @@ use gpufeed::measure::{parallel_memcpy, percentile, process_cpu};
 use gpufeed::preprocess::fingerprint;
 use gpufeed::source::random_images;
 use gpufeed::staging::{Finish, SampleWriter};
-use gpufeed::{Backend, BatchLayout, Loader, LoaderOptions, MemorySource, Normalize, SampleLayout, Source, Strategy};
+use gpufeed::{
+    Backend, BatchLayout, Loader, LoaderOptions, MemorySource, Normalize, SampleContext, SampleLayout, Source, Strategy,
+};
 
 const IMAGES: usize = 8192;
 const WORKERS: usize = 8;
@@ -52,15 +54,15 @@ fn main() -> Result<(), Failure> {
     println!("{} ({}), {:?}", backend.info().name, backend.info().driver_info, backend.info().limits);
     let layout = SampleLayout::image(224, 224, 3)?;
     let bytes = layout.byte_len();
-    let images = random_images(layout, IMAGES, 1)?;
+    let images = random_images(layout.clone(), IMAGES, 1)?;
     let arena = Arc::new(HostArena::new(IMAGES * bytes, |all| {
         for (index, image) in (0..).zip(all.chunks_exact_mut(bytes)) {
-            images.read(index, &mut SampleWriter::over(image)).expect("memory can be read");
+            images.read(&SampleContext::of(index), &mut SampleWriter::over(image)).expect("memory can be read");
         }
     })?);
     drop(images);
     let bench = Bench {
-        source: Arc::new(MemorySource::new(Shared(Arc::clone(&arena)), layout)?),
+        source: Arc::new(MemorySource::new(Shared(Arc::clone(&arena)), layout.clone())?),
         prints: arena.bytes().chunks_exact(bytes).map(fingerprint).collect(),
         at_least: Duration::from_secs_f64(seconds),
         ceiling: 0.0,
@@ -105,7 +107,7 @@ impl Bench {
 
     fn spec(&self, batch: usize, strategy: Strategy) -> Result<LaneSpec, Failure> {
         Ok(LaneSpec {
-            layout: BatchLayout::new(self.layout, batch)?,
+            layout: BatchLayout::new(self.layout.clone(), batch)?,
             preprocess: Normalize::imagenet().into(),
             strategy,
             slots: 4,
@@ -206,8 +208,10 @@ impl Bench {
         for turn in 0..2200 {
             let start = Instant::now();
             let mut fill = lane.begin()?.ok_or("no slot is free")?;
-            let mut region = fill.take_region(bytes.len());
-            region.writer(0..bytes.len()).write(bytes)?;
+            let mut region = fill.take_region(&spec.layout, batch);
+            for (position, image) in bytes.chunks_exact(spec.layout.payload(1)).enumerate() {
+                region.writer(position, &mut []).write(image)?;
+            }
             region.commit();
             let Finish::Filled(filled) = fill.finish() else { return Err("the region is committed".into()) };
             output = lane.submit(Feed::Staged(filled), batch, output).map_err(|rejected| rejected.error)?.tensor;

@@ -89,7 +89,7 @@ pub use ::wgpu;
 pub use any::{AnyBackend, AnyBatch, AnyEpoch, AnyLoader, devices, open, open_auto};
 pub use backend::{AdapterInfo, Api, Backend, DeviceType, Strategy};
 pub use error::{DeviceError, LayoutError, LoadError, OpenError, PumpState, SourceError, Stage, Stall, Unsupported};
-pub use layout::{BatchLayout, ImageLayout, SampleLayout};
+pub use layout::{BatchLayout, Element, Field, ImageLayout, Placement, SampleLayout, Scalar};
 pub use loader::{
     BadSamples, Batch, Canceller, Epoch, FeedError, Feeder, FeederOptions, LastBatch, Loader, LoaderOptions,
     LoaderStats, ResumeError, ResumeToken, Share, ShareError, Subset, Tolerance, Trace,
@@ -98,8 +98,8 @@ pub use measure::{AutoOptions, Tuned};
 pub use preprocess::{FloatType, Normalize, Preprocess, TensorDesc, TensorLayout};
 #[cfg(feature = "images")]
 pub use source::FolderSource;
-pub use source::{MemorySource, NpySource, Source, SyntheticSource};
-pub use staging::SampleWriter;
+pub use source::{MemorySource, NpySource, SampleContext, Source, SyntheticSource};
+pub use staging::{FieldWriter, SampleBuffer, SampleWriter};
 
 /// The README's code is compiled and run with the tests.
 #[cfg(all(doctest, feature = "wgpu"))]

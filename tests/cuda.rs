@@ -20,21 +20,24 @@ use gpufeed::{
 };
 
 /// Sends one batch through a slot.
-fn send(lane: &mut CudaLane, bytes: &[u8], samples: usize, output: CudaTensor) -> CudaTensor {
-    let filled = fill(lane, bytes);
+fn send(lane: &mut CudaLane, layout: &BatchLayout, bytes: &[u8], samples: usize, output: CudaTensor) -> CudaTensor {
+    let filled = fill(lane, layout, bytes);
     lane.submit(Feed::Staged(filled), samples, output).expect("it is sent").tensor
 }
 
 /// Why a batch of eight cannot be sent.
-fn send_result(lane: &mut CudaLane, bytes: &[u8], output: CudaTensor) -> Result<(), DeviceError> {
-    let filled = fill(lane, bytes);
+fn send_result(lane: &mut CudaLane, layout: &BatchLayout, bytes: &[u8], output: CudaTensor) -> Result<(), DeviceError> {
+    let filled = fill(lane, layout, bytes);
     lane.submit(Feed::Staged(filled), 8, output).map(drop).map_err(|rejected| rejected.error)
 }
 
-fn fill(lane: &mut CudaLane, bytes: &[u8]) -> Filled {
+fn fill(lane: &mut CudaLane, layout: &BatchLayout, bytes: &[u8]) -> Filled {
     let mut fill = lane.begin().expect("the device is there").expect("a slot is free");
-    let mut region = fill.take_region(bytes.len().next_multiple_of(4));
-    region.writer(0..bytes.len()).write(bytes).expect("it fits");
+    let samples = bytes.chunks_exact(layout.payload(1));
+    let mut region = fill.take_region(layout, samples.len());
+    for (position, sample) in samples.enumerate() {
+        region.writer(position, &mut []).write(sample).expect("it fits");
+    }
     region.commit();
     let Finish::Filled(filled) = fill.finish() else { panic!("the region is committed") };
     filled
@@ -50,7 +53,7 @@ fn every_shape_is_normalised_within_the_bound() {
                 let mut output = lane.output().expect("an output");
                 for samples in [1, 3, spec.layout.batch_size()] {
                     let bytes = image_bytes(&spec.layout, samples);
-                    output = send(&mut lane, &bytes, samples, output);
+                    output = send(&mut lane, &spec.layout, &bytes, samples, output);
                     check_tensor(&spec, &bytes, &output);
                     lane.reap(Wait::All, &mut Vec::new()).expect("the device is there");
                 }
@@ -78,7 +81,7 @@ fn halves_round_to_even_keep_subnormals_and_overflow() {
             let mut lane = backend.open_lane(&spec).expect("the lane opens");
             let output = lane.output().expect("an output");
             let bytes: Vec<u8> = (0..=255).collect();
-            let tensor = send(&mut lane, &bytes, 1, output);
+            let tensor = send(&mut lane, &spec.layout, &bytes, 1, output);
             let read = tensor.read(&spec.preprocess.tensor(&spec.layout, 1)).expect("it can be read");
             for (&pixel, half) in bytes.iter().zip(read.chunks_exact(2)) {
                 let value = f64::from(pixel) * normalize.scale(0) + normalize.bias(0);
@@ -104,7 +107,7 @@ fn raw_samples_of_odd_sizes_have_the_cpus_fingerprints() {
             let mut lane = backend.open_lane(&spec).expect("the lane opens");
             let bytes: Vec<u8> = (0..length * batch).map(|i| (i * 7 + i / 251) as u8).collect();
             let output = lane.output().expect("an output");
-            let tensor = send(&mut lane, &bytes, batch, output);
+            let tensor = send(&mut lane, &spec.layout, &bytes, batch, output);
             let right: Vec<u64> = bytes.chunks_exact(length).map(fingerprint).collect();
             assert!(tensor.fingerprints(batch).expect("readable").as_ref() == Some(&right), "{length} x {batch}");
             assert!(tensor.read(&spec.preprocess.tensor(&spec.layout, batch)).expect("readable") == bytes);
@@ -121,7 +124,7 @@ fn gathered(backend: &CudaBackend, gather: Gather) {
         for (order, dtype) in cuda_support::tensors() {
             let mut spec = lane_spec(case, order, dtype, Strategy::Registered);
             let (sample, batch) = (spec.layout.sample().byte_len(), spec.layout.batch_size());
-            let data = image_bytes(&BatchLayout::new(spec.layout.sample(), 40).expect("valid"), 40);
+            let data = image_bytes(&BatchLayout::new(spec.layout.sample().clone(), 40).expect("valid"), 40);
             let arena = HostArena::new(data.len(), |bytes| bytes.copy_from_slice(&data)).expect("memory");
             spec.memory = Some(Arc::new(arena));
             let mut lane = backend.open_lane(&spec).expect("the lane opens");
@@ -208,15 +211,15 @@ fn a_batch_is_not_overwritten_before_an_applications_stream_has_read_it() {
         let others: Vec<u8> = bytes.iter().map(|byte| !byte).collect();
         let stream = backend.context().new_stream().expect("a stream");
         let output = lane.output().expect("an output");
-        let first = send(&mut lane, &bytes, 8, output);
+        let first = send(&mut lane, &spec.layout, &bytes, 8, output);
         let desc = spec.preprocess.tensor(&spec.layout, 8);
         let right = first.read(&desc).expect("it can be read");
         let guard = first.on_stream(&stream).expect("the tensor can be used");
-        let refused = send_result(&mut lane, &others, first.clone()).expect_err("it is in use");
+        let refused = send_result(&mut lane, &spec.layout, &others, first.clone()).expect_err("it is in use");
         assert!(matches!(refused, DeviceError::Refused { .. }), "{refused}");
         let copy = slow_copy(&stream, &guard, right.len());
         drop(guard);
-        let second = send(&mut lane, &others, 8, first);
+        let second = send(&mut lane, &spec.layout, &others, 8, first);
         assert!(stream.clone_dtoh(&copy).expect("it can be read") == right, "the copy saw the second batch");
         check_tensor(&spec, &others, &second);
     });

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use gpufeed::backend::host::{Faults, HostBackend};
 use gpufeed::{
-    FeedError, Feeder, FeederOptions, LoadError, Loader, LoaderOptions, PumpState, SampleLayout, SampleWriter, Source,
-    SourceError,
+    FeedError, Feeder, FeederOptions, LoadError, Loader, LoaderOptions, PumpState, SampleContext, SampleLayout,
+    SampleWriter, Source, SourceError,
 };
 use log::{Level, LevelFilter, Log, Metadata, Record};
 
@@ -64,8 +64,8 @@ impl Source for Stuck {
         16
     }
 
-    fn read(&self, index: u64, out: &mut SampleWriter<'_>) -> Result<(), SourceError> {
-        while index == self.at && !self.released.load(Ordering::Relaxed) {
+    fn read(&self, sample: &SampleContext, out: &mut SampleWriter<'_>) -> Result<(), SourceError> {
+        while sample.index == self.at && !self.released.load(Ordering::Relaxed) {
             self.entered.store(true, Ordering::Relaxed);
             sleep(Duration::from_millis(1));
         }
@@ -174,8 +174,8 @@ impl Source for Fickle {
         3 + 10 * self.asked.fetch_add(1, Ordering::Relaxed)
     }
 
-    fn read(&self, index: u64, out: &mut SampleWriter<'_>) -> Result<(), SourceError> {
-        if self.read_panics && index == 1 {
+    fn read(&self, sample: &SampleContext, out: &mut SampleWriter<'_>) -> Result<(), SourceError> {
+        if self.read_panics && sample.index == 1 {
             std::panic::panic_any(Bomb);
         }
         Ok(out.write(&[7; 8])?)

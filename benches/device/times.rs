@@ -20,7 +20,7 @@ pub fn measure(
     options: &LoaderOptions,
 ) -> Option<(f64, f64)> {
     let spec = LaneSpec {
-        layout: BatchLayout::new(bench.layout, options.batch_size).expect("a valid batch"),
+        layout: BatchLayout::new(bench.layout.clone(), options.batch_size).expect("a valid batch"),
         preprocess: options.preprocess.clone(),
         strategy,
         slots: SLOTS,
@@ -56,7 +56,7 @@ fn send(bench: &Bench, spec: &LaneSpec, lane: &mut WgpuLane, number: usize, outp
     }
     let mut fill = lane.begin().expect("the device is there").expect("a slot is free");
     // What the slot holds does not change how long the device takes.
-    fill.take_region(spec.layout.copy_bytes(batch)).commit();
+    fill.take_region(&spec.layout, batch).commit();
     let Finish::Filled(filled) = fill.finish() else { panic!("the only region is committed") };
     lane.submit(Feed::Staged(filled), batch, output).expect("it is sent").tensor
 }

@@ -235,15 +235,16 @@ impl<'a, B: Backend> Epoch<'a, B> {
                 None
             }
             (Ok(delivered), Some(output)) => {
-                let (layout, samples, now) = (self.loader.layout, delivered.samples, Instant::now());
+                let (layout, samples, now) = (&self.loader.layout, delivered.samples, Instant::now());
+                let bytes = samples.saturating_mul(layout.sample().byte_len());
                 let at_once = start.is_none() && self.waited.is_zero();
                 let start = start.unwrap_or(now);
                 let (wait, queued) = (now - start + take(&mut self.waited), now - delivered.at);
-                self.loader.metrics.delivered(samples, layout.payload(samples), wait, queued, at_once);
+                self.loader.metrics.delivered(samples, bytes, wait, queued, at_once);
                 if let Some(recorder) = &self.loader.recorder {
                     recorder.next(start..now, (self.epoch, delivered.number));
                 }
-                let desc = self.loader.options.preprocess.tensor(&layout, samples);
+                let desc = self.loader.options.preprocess.tensor(layout, samples);
                 let pool = Arc::clone(&self.loader.outputs);
                 Some(Ok(
                     Batch::new(output, pool, desc, delivered.number, self.epoch, now).with_padding(delivered.padding)

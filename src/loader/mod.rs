@@ -32,6 +32,8 @@ mod batch;
 mod cancel;
 mod epoch;
 mod feeder;
+mod host_fields;
+mod locate;
 mod observe;
 mod open;
 mod options;

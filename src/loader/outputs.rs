@@ -4,17 +4,19 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
+use super::host_fields::HostFields;
 use super::observe::metrics::nanoseconds;
 use super::pump::ToPump;
 use super::waiter::Waiter;
 use crate::error::DeviceError;
+use crate::layout::BatchLayout;
 
 /// A tensor and the host-side lists that travel with it; all are used again.
 #[derive(Debug)]
 pub(super) struct Output<T> {
     pub(super) tensor: T,
     pub(super) indices: Vec<u64>,
-    pub(super) labels: Vec<i64>,
+    pub(super) host: HostFields,
 }
 
 impl<T> Output<T> {
@@ -22,12 +24,12 @@ impl<T> Output<T> {
     ///
     /// # Errors
     /// [`DeviceError::OutOfMemory`].
-    pub(super) fn new(tensor: T, samples: usize) -> Result<Self, DeviceError> {
-        Ok(Self { tensor, indices: reserved(samples)?, labels: reserved(samples)? })
+    pub(super) fn new(tensor: T, layout: &BatchLayout, samples: usize) -> Result<Self, DeviceError> {
+        Ok(Self { tensor, indices: reserved(samples)?, host: HostFields::new(layout)? })
     }
 }
 
-/// An empty list with room for so many entries.
+/// An empty list with room for `entries` entries.
 ///
 /// # Errors
 /// [`DeviceError::OutOfMemory`].
@@ -173,10 +175,10 @@ impl<T> OutputPool<T> {
 
     /// The user keeps a tensor: its lease ends, and another takes its place.
     pub(super) fn take_out(&self, output: Output<T>) -> T {
-        let Output { tensor, indices, labels } = output;
+        let Output { tensor, indices, host } = output;
         self.leased.fetch_sub(1, Ordering::Release);
         if self.pump.is_some() {
-            self.tell(ToPump::Replace { indices, labels });
+            self.tell(ToPump::Replace { indices, host });
         } else {
             self.shrink();
         }
@@ -206,8 +208,10 @@ mod tests {
 
     #[test]
     fn lists_that_memory_does_not_hold_are_an_error() {
+        let sample = crate::layout::SampleLayout::bytes(&[1]).expect("a sample");
+        let layout = BatchLayout::new(sample, 1).expect("a batch");
         for entries in [1 << 46, usize::MAX] {
-            let refused = Output::new((), entries).expect_err("no machine has that");
+            let refused = Output::new((), &layout, entries).expect_err("no machine has that");
             assert!(matches!(refused, DeviceError::OutOfMemory { bytes, .. } if bytes >= 1 << 49), "{refused}");
         }
     }

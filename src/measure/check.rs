@@ -5,12 +5,12 @@ use std::sync::Arc;
 use half::f16;
 
 use super::verify::VerifyError;
-use crate::error::LayoutError;
-use crate::layout::{BatchLayout, ImageLayout, SampleLayout};
+use crate::error::{LayoutError, OpenError};
+use crate::layout::{BatchLayout, Element, ImageLayout, SampleLayout};
 use crate::loader::{LoaderOptions, Sampler};
-use crate::preprocess::{DType, Fingerprint, Normalize, Preprocess, TensorLayout, error_bound, expected, fingerprint};
-use crate::source::Source;
-use crate::staging::SampleWriter;
+use crate::preprocess::{Fingerprint, Normalize, Preprocess, TensorLayout, error_bound, expected, fingerprint};
+use crate::source::{SampleContext, Source};
+use crate::staging::SampleBuffer;
 
 /// What was delivered is not what should have been.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -78,17 +78,20 @@ pub(super) struct Checker {
     layout: BatchLayout,
     oracle: Option<Oracle>,
     indices: Vec<u64>,
+    /// The first field of a batch's samples.
     bytes: Vec<u8>,
+    sample: SampleBuffer,
 }
 
 impl Checker {
-    pub(super) fn new(source: Arc<dyn Source>, options: &LoaderOptions) -> Result<Self, LayoutError> {
+    pub(super) fn new(source: Arc<dyn Source>, options: &LoaderOptions) -> Result<Self, OpenError> {
         let layout = BatchLayout::new(source.layout(), options.batch_size)?;
-        let oracle = match (&options.preprocess, layout.sample()) {
-            (Preprocess::Normalize(normalize), SampleLayout::Image(image)) => Some(Oracle::new(normalize, image)?),
+        let sample = SampleBuffer::new(layout.sample().clone())?;
+        let oracle = match (&options.preprocess, layout.sample().as_image()) {
+            (Preprocess::Normalize(normalize), Some(image)) => Some(Oracle::new(normalize, image)?),
             _ => None,
         };
-        Ok(Self { source, layout, oracle, indices: Vec::new(), bytes: Vec::new() })
+        Ok(Self { source, layout, oracle, indices: Vec::new(), bytes: Vec::new(), sample })
     }
 
     pub(super) fn source(&self) -> &dyn Source {
@@ -109,17 +112,18 @@ impl Checker {
 
     /// Reads these samples, to compare the batch with.
     pub(super) fn read(&mut self, batch: u64, indices: &[u64]) -> Result<(), VerifyError> {
-        let sample = self.layout.sample().byte_len();
         self.indices = indices.to_vec();
-        self.bytes.resize(sample * indices.len(), 0);
-        for (&index, bytes) in indices.iter().zip(self.bytes.chunks_exact_mut(sample)) {
-            let mut out = SampleWriter::over(bytes);
-            let read = self.source.read(index, &mut out);
-            let read = read.and_then(|()| match out.remaining() {
-                0 => Ok(()),
-                missing => Err(format!("{missing} bytes are missing").into()),
+        self.bytes.resize(self.layout.payload(1) * indices.len(), 0);
+        for (&index, bytes) in indices.iter().zip(self.bytes.chunks_exact_mut(self.layout.payload(1))) {
+            let sample = SampleContext::of(index);
+            let mut out = self.sample.writer();
+            let read = self.source.read(&sample, &mut out);
+            let read = read.and_then(|()| match out.short_field() {
+                None => Ok(()),
+                Some(short) => Err(format!("{} bytes are missing", short.expected - short.written).into()),
             });
             read.map_err(|source| VerifyError::Source { batch, index, source })?;
+            bytes.copy_from_slice(self.sample.bytes(0).unwrap_or_default());
         }
         Ok(())
     }
@@ -128,7 +132,7 @@ impl Checker {
     pub(super) fn fingerprints(&self, batch: u64, got: Option<&[Fingerprint]>) -> Result<(), Mismatch> {
         let got = got.unwrap_or_default();
         length(batch, "fingerprints", self.indices.len(), got.len())?;
-        let samples = self.bytes.chunks_exact(self.layout.sample().byte_len());
+        let samples = self.bytes.chunks_exact(self.layout.payload(1));
         for ((&index, sample), &got) in self.indices.iter().zip(samples).zip(got) {
             let expected = fingerprint(sample);
             if expected != got {
@@ -140,10 +144,11 @@ impl Checker {
 
     /// Compares a whole tensor with what the samples that were read should become.
     pub(super) fn tensor(&self, batch: u64, tensor: &[u8]) -> Result<(), Mismatch> {
-        let dtype = self.oracle.as_ref().map_or(DType::U8, |oracle| oracle.dtype);
-        length(batch, "bytes", self.bytes.len() * dtype.size(), tensor.len())?;
-        let sample = self.layout.sample().byte_len();
-        let pairs = self.bytes.chunks_exact(sample).zip(tensor.chunks_exact(sample * dtype.size()));
+        // Raw bytes are compared as they are.
+        let size = self.oracle.as_ref().map_or(1, |oracle| oracle.dtype.size());
+        length(batch, "bytes", self.bytes.len() * size, tensor.len())?;
+        let sample = self.layout.payload(1);
+        let pairs = self.bytes.chunks_exact(sample).zip(tensor.chunks_exact(sample * size));
         for (&index, (sample, tensor)) in self.indices.iter().zip(pairs) {
             let wrong = match &self.oracle {
                 None => raw(sample, tensor),
@@ -184,16 +189,15 @@ fn raw(sample: &[u8], tensor: &[u8]) -> Option<Wrong> {
 struct Oracle {
     values: Vec<[(f64, f64); 256]>,
     layout: TensorLayout,
-    dtype: DType,
+    dtype: Element,
 }
 
 impl Oracle {
     fn new(normalize: &Normalize, image: ImageLayout) -> Result<Self, LayoutError> {
         let channels = image.channels();
         // An image of every pixel value in every channel; for that image HWC is the simpler order.
-        let SampleLayout::Image(ramp) = SampleLayout::image(1, 256, channels)? else {
-            return Err(LayoutError::NotAnImage { layout: "a ramp".to_owned() });
-        };
+        let ramp = SampleLayout::image(1, 256, channels)?.as_image();
+        let ramp = ramp.ok_or_else(|| LayoutError::NotAnImage { layout: "a ramp".to_owned() })?;
         let pixels: Vec<u8> = (0..=255).flat_map(|pixel| std::iter::repeat_n(pixel, channels)).collect();
         let flat = expected(&normalize.clone().with_layout(TensorLayout::Nhwc), ramp, &pixels)?;
         let table = |channel: usize| {
@@ -202,14 +206,14 @@ impl Oracle {
             })
         };
         let dtype = match normalize.dtype {
-            crate::preprocess::FloatType::F32 => DType::F32,
-            crate::preprocess::FloatType::F16 => DType::F16,
+            crate::preprocess::FloatType::F32 => Element::F32,
+            crate::preprocess::FloatType::F16 => Element::F16,
         };
         Ok(Self { values: (0..channels).map(table).collect(), layout: normalize.layout, dtype })
     }
 
     fn compare(&self, sample: &[u8], tensor: &[u8]) -> Option<Wrong> {
-        if self.dtype == DType::F16 {
+        if self.dtype == Element::F16 {
             self.compare_values(sample, tensor.as_chunks().0, |&bytes| f64::from(f16::from_ne_bytes(bytes)))
         } else {
             self.compare_values(sample, tensor.as_chunks().0, |&bytes| f64::from(f32::from_ne_bytes(bytes)))

@@ -5,8 +5,9 @@ use std::fs::{self, DirEntry};
 use std::io;
 use std::path::{Path, PathBuf};
 
+use super::column::Labels;
 use super::decode::Target;
-use super::{OutOfRange, Source};
+use super::{OutOfRange, SampleContext, Source};
 use crate::error::{LayoutError, SourceError};
 use crate::layout::SampleLayout;
 use crate::staging::SampleWriter;
@@ -85,7 +86,7 @@ pub enum FolderError {
 /// paths, compared folder by folder and byte by byte: an index means the same image as long as no file comes or goes.
 ///
 /// **Labels.** If the images lie in sub-folders, the sub-folders' sorted names are the [`classes`](Self::classes) (one
-/// without images too, so that the parts of a data set agree), and an image's label is the index of its class. Images
+/// without images too, so that the parts of a data set agree), and an image's label, an i64, is the index of its class. Images
 /// beside each other have no labels.
 ///
 /// **Pixels.** In this order:
@@ -114,8 +115,8 @@ pub enum FolderError {
 #[derive(Debug)]
 pub struct FolderSource {
     paths: Vec<PathBuf>,
-    /// The class of each image; empty without classes.
-    labels: Vec<i64>,
+    /// The class of each image; none without classes.
+    labels: Option<Labels>,
     classes: Vec<String>,
     layout: SampleLayout,
     target: Target,
@@ -137,6 +138,9 @@ impl FolderSource {
         collect(root, &mut Vec::new(), &mut paths)?;
         paths.sort_unstable();
         let (labels, classes) = label(root, &paths)?;
+        // One label an image, where there are any.
+        let labels = Labels::new(&labels, paths.len() as u64).ok();
+        let layout = labels.as_ref().map_or(Ok(layout.clone()), |labels| labels.add_to(&layout))?;
         Ok(Self { paths, labels, classes, layout, target })
     }
 
@@ -155,20 +159,18 @@ impl FolderSource {
 
 impl Source for FolderSource {
     fn layout(&self) -> SampleLayout {
-        self.layout
+        self.layout.clone()
     }
 
     fn len(&self) -> u64 {
         self.paths.len() as u64
     }
 
-    fn read(&self, index: u64, out: &mut SampleWriter<'_>) -> Result<(), SourceError> {
+    fn read(&self, sample: &SampleContext, out: &mut SampleWriter<'_>) -> Result<(), SourceError> {
+        let index = sample.index;
         let path = self.path(index).ok_or(OutOfRange { index, len: self.len() })?;
-        self.target.read(path, out)
-    }
-
-    fn label(&self, index: u64) -> Option<i64> {
-        super::label_at(Some(&self.labels), index)
+        self.target.read(path, out)?;
+        self.labels.as_ref().map_or(Ok(()), |labels| labels.write(index, out))
     }
 }
 

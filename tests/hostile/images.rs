@@ -7,7 +7,7 @@ use std::io::Cursor;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use gpufeed::source::{FolderOptions, FolderSource, ImageError};
-use gpufeed::{SampleWriter, Source};
+use gpufeed::{SampleContext, SampleWriter, Source};
 use image::{DynamicImage, ImageFormat, Rgb, RgbImage};
 use proptest::prelude::*;
 
@@ -39,7 +39,7 @@ fn read(bytes: &[u8], extension: &str) -> bool {
     let mut memory = [0; SIDE * SIDE * 3];
     let read = within(MOST, || {
         catch_unwind(AssertUnwindSafe(|| {
-            source.read(0, &mut SampleWriter::over(&mut memory)).map_err(|error| {
+            source.read(&SampleContext::of(0), &mut SampleWriter::over(&mut memory)).map_err(|error| {
                 assert!(error.is::<ImageError>(), "{error}");
                 assert!(error.to_string().contains(&format!("a.{extension}: ")), "{error}");
             })

@@ -89,7 +89,7 @@ impl ResumeToken {
     /// The place before batch `batch` of epoch `epoch`, which has `batches`; its end is the next epoch's beginning.
     pub(in crate::loader) fn new(
         source_samples: u64,
-        sample: SampleLayout,
+        sample: &SampleLayout,
         options: &LoaderOptions,
         at: EpochPosition,
         batches: u64,
@@ -132,7 +132,7 @@ impl ResumeToken {
     pub(in crate::loader) fn check(
         &self,
         source_samples: u64,
-        sample: SampleLayout,
+        sample: &SampleLayout,
         options: &LoaderOptions,
         batches: u64,
     ) -> Result<(), ResumeError> {
@@ -152,7 +152,7 @@ impl ResumeToken {
 }
 
 impl Fixed {
-    fn of(source_samples: u64, sample: SampleLayout, options: &LoaderOptions) -> Self {
+    fn of(source_samples: u64, sample: &SampleLayout, options: &LoaderOptions) -> Self {
         let &LoaderOptions { batch_size, last_batch, seed, rank, world, ref subset, bad_samples, .. } = options;
         Self {
             source_samples,

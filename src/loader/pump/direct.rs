@@ -1,21 +1,18 @@
 //! Batches that the device gathers from the source's own memory: no slot, no worker, only a list of offsets.
 
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use super::super::locate::Locator;
 use super::super::observe::metrics::BatchTimestamps;
 use super::super::outputs::Output;
 use super::{Delivered, Pump};
 use crate::backend::{Feed, Lane, Wait};
-use crate::error::LoadError;
-use crate::source::Source;
 
-/// Where samples lie in the source's own memory.
+/// How the device is fed from the source's own memory.
 pub(in crate::loader) struct Direct {
-    pub(in crate::loader) source: Arc<dyn Source>,
+    pub(in crate::loader) locator: Locator,
     /// Batches in flight at most.
     pub(in crate::loader) depth: usize,
-    pub(in crate::loader) offsets: Vec<u64>,
     /// Whether the device took long over a batch the last time that it was waited for.
     pub(in crate::loader) slow: bool,
 }
@@ -33,18 +30,6 @@ impl Direct {
     /// Notes how long the device took over so many batches.
     pub(super) fn waited(&mut self, time: Duration, batches: usize) {
         self.slow = time > SLOW.saturating_mul(u32::try_from(batches.max(1)).unwrap_or(u32::MAX));
-    }
-
-    /// Looks up the samples of a batch.
-    fn locate<T>(&mut self, indices: impl Iterator<Item = u64>, output: &mut Output<T>) {
-        self.offsets.clear();
-        output.indices.clear();
-        output.labels.clear();
-        for index in indices {
-            self.offsets.push(self.source.position(index));
-            output.indices.push(index);
-            output.labels.extend(self.source.label(index));
-        }
     }
 }
 
@@ -66,29 +51,27 @@ impl<L: Lane> Pump<L> {
         let Some(mut output) = self.outputs.take() else { return false };
         let waited = self.progress.starved_since.take().map(|since| start - since);
         self.progress.window.pass();
-        if let Err(source) = direct.source.check() {
-            let index = sampler.batch(number).next().unwrap_or_default();
-            self.deliver(output, Err(LoadError::Sample { index, batch: number, source }));
+        if let Err(error) = direct.locator.locate((sampler.epoch(), number), sampler.batch(number), &mut output) {
+            self.deliver(output, Err(error));
             return true;
         }
-        direct.locate(sampler.batch(number), &mut output);
         let padding = sampler.padding(number);
         let located = *self.clock.insert(Instant::now());
         self.metrics.begun(located - start, waited);
-        let Output { tensor, indices, labels } = output;
+        let Output { tensor, indices, host } = output;
         let samples = indices.len();
-        match self.lane.submit(Feed::Direct(&direct.offsets), samples, tensor) {
+        match self.lane.submit(Feed::Direct(direct.locator.offsets()), samples, tensor) {
             Ok(submitted) => {
                 let (epoch, at) = (sampler.epoch(), *self.clock.insert(Instant::now()));
                 let [handed_out, ended, sent] = [located; 3];
                 let times =
                     BatchTimestamps { epoch, number, slot: None, begun: start, handed_out, ended, sent, submitted: at };
                 self.note_submitted(submitted.id, Duration::ZERO, times);
-                let output = Output { tensor: submitted.tensor, indices, labels };
+                let output = Output { tensor: submitted.tensor, indices, host };
                 self.deliver(output, Ok(Delivered { number, samples, padding, at }));
             }
             Err(rejected) => {
-                let output = Output { tensor: rejected.tensor, indices, labels };
+                let output = Output { tensor: rejected.tensor, indices, host };
                 self.reject(output, number, rejected.error, Vec::new());
             }
         }

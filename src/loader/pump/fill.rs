@@ -72,15 +72,14 @@ impl<L: Lane> Pump<L> {
             && samples > 0
         {
             // What lies before the first bad sample stays; something is always read, which ends the slot once more.
-            let unit = self.layout.samples_per_cut();
-            self.fill_again(slot, first.min(samples - 1) / unit * unit);
+            self.fill_again(slot, first.min(samples - 1));
         }
     }
 
     /// Has a slot filled from sample `from` on.
     fn fill_again(&mut self, slot: usize, from: usize) {
         let Some(Begun::Filling { fill, .. }) = self.progress.window.ready(slot) else { return };
-        if !fill.restart(self.layout.payload(from)) {
+        if !fill.restart(from) {
             // Then the fill cannot be finished either, and that is told.
             return;
         }
@@ -103,7 +102,7 @@ impl<L: Lane> Pump<L> {
     }
 }
 
-/// Cuts a slot into regions, from sample `from` on, which is at a cut. All are cut before the first is handed out: a worker that ends
+/// Cuts a slot into regions, from sample `from` on. All are cut before the first is handed out: a worker that ends
 /// the last open region reports the slot.
 fn cut(
     fill: &mut Fill,
@@ -115,8 +114,7 @@ fn cut(
 ) {
     let (slot, samples) = (fill.slot(), assembly.samples());
     jobs.extend(layout.runs(samples - from, workers).map(|run| {
-        let run = run.start + from..run.end + from;
-        let region = fill.take_region(layout.run_bytes(&run, samples).len());
-        Job { assembly: Arc::clone(assembly), slot, run, region }
+        let region = fill.take_region(layout, run.len());
+        Job { assembly: Arc::clone(assembly), slot, region }
     }));
 }

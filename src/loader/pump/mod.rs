@@ -20,6 +20,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::bad::{BadSample, BadSampleLimit};
+use super::host_fields::HostFields;
 use super::observe::activity::Activity;
 use super::observe::metrics::Metrics;
 use super::order::sampler::Sampler;
@@ -52,7 +53,7 @@ pub(super) enum ToPump {
     /// Wait for the device; tell whether it was lost, and at which batch.
     Idle(flume::Sender<Result<(), (u64, DeviceError)>>),
     /// The user has taken a tensor for good: make another.
-    Replace { indices: Vec<u64>, labels: Vec<i64> },
+    Replace { indices: Vec<u64>, host: HostFields },
     /// Finish what is in flight and end.
     Shutdown { deadline: Instant },
 }
@@ -174,8 +175,8 @@ impl<L: Lane> Pump<L> {
             ToPump::Idle(reply) => {
                 let _ = reply.send(self.wait_idle());
             }
-            ToPump::Replace { indices, labels } => match self.lane.output() {
-                Ok(tensor) => self.outputs.put(Output { tensor, indices, labels }),
+            ToPump::Replace { indices, host } => match self.lane.output() {
+                Ok(tensor) => self.outputs.put(Output { tensor, indices, host }),
                 Err(error) => {
                     // Told first: whoever finds no tensor left finds the reason.
                     self.irreplaceable(error);

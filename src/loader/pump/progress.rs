@@ -10,6 +10,7 @@ use super::super::worker::Job;
 use super::{Begin, Pump};
 use crate::backend::{Lane, SubmissionId};
 use crate::error::{DeviceError, LoadError, Stage};
+use crate::layout::BatchLayout;
 use crate::staging::Fill;
 
 /// A batch between `begin` and `submit`.
@@ -41,8 +42,13 @@ impl Progress {
     ///
     /// # Errors
     /// [`DeviceError::OutOfMemory`].
-    pub(in crate::loader) fn new(slots: usize, samples: usize, unordered: bool) -> Result<Self, DeviceError> {
-        let assembly = |_| Ok(Arc::new(Assembly::new(samples)?));
+    pub(in crate::loader) fn new(
+        layout: &BatchLayout,
+        slots: usize,
+        samples: usize,
+        unordered: bool,
+    ) -> Result<Self, DeviceError> {
+        let assembly = |_| Ok(Arc::new(Assembly::new(layout, samples)?));
         Ok(Self {
             assemblies: (0..slots).map(assembly).collect::<Result<_, DeviceError>>()?,
             window: Window::new(slots, unordered),

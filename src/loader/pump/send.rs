@@ -78,18 +78,18 @@ impl<L: Lane> Pump<L> {
         mut output: Output<L::Tensor>,
         bad: Vec<BadSample>,
     ) {
-        assembly.copy_out(&mut output.indices, &mut output.labels);
+        assembly.move_out(&mut output.indices, &mut output.host);
         let (number, samples, padding) = (times.number, assembly.samples(), assembly.padding());
-        let Output { tensor, indices, labels } = output;
+        let Output { tensor, indices, host } = output;
         match self.lane.submit(Feed::Staged(filled), samples, tensor) {
             Ok(submitted) => {
                 let times = BatchTimestamps { submitted: self.look(), ..times };
                 self.note_submitted(submitted.id, assembly.read_time(), times);
-                let output = Output { tensor: submitted.tensor, indices, labels };
+                let output = Output { tensor: submitted.tensor, indices, host };
                 self.deliver_with(output, Ok(Delivered { number, samples, padding, at: times.submitted }), bad);
             }
             Err(rejected) => {
-                let output = Output { tensor: rejected.tensor, indices, labels };
+                let output = Output { tensor: rejected.tensor, indices, host };
                 self.reject(output, number, rejected.error, bad);
             }
         }

@@ -12,10 +12,10 @@ use std::sync::{Arc, OnceLock};
 pub use self::error::NpyError;
 use self::header::{Element, Header};
 pub use self::write::{NpyType, write_npy};
+use super::column::Labels;
 use super::mapped::MappedFile;
 use super::stamp::Stamp;
-use super::{OutOfRange, Source, label_at, one_label_each};
-use crate::backend::StableHostMemory;
+use super::{Direct, OutOfRange, SampleContext, Source};
 use crate::error::{LayoutError, SourceError};
 use crate::layout::SampleLayout;
 use crate::staging::SampleWriter;
@@ -36,16 +36,32 @@ use crate::staging::SampleWriter;
 /// would end the process, does not read it by itself.)
 #[derive(Debug)]
 pub struct NpySource {
-    path: PathBuf,
-    file: File,
-    stamp: Stamp,
+    file: Arc<WatchedFile>,
     /// Where the first sample starts.
     offset: u64,
     layout: SampleLayout,
     len: u64,
-    labels: Option<Vec<i64>>,
+    labels: Option<Labels>,
     /// Mapped when a strategy first asks for it.
     mapped: OnceLock<Option<Arc<MappedFile>>>,
+}
+
+/// An open file, and what it looked like when it was opened.
+#[derive(Debug)]
+struct WatchedFile {
+    path: PathBuf,
+    file: File,
+    stamp: Stamp,
+}
+
+impl WatchedFile {
+    fn unchanged(&self) -> Result<(), SourceError> {
+        match self.stamp.is_of(&self.file) {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(NpyError::Changed { path: self.path.clone() }.into()),
+            Err(source) => Err(NpyError::Io { path: self.path.clone(), source }.into()),
+        }
+    }
 }
 
 impl NpySource {
@@ -62,9 +78,7 @@ impl NpySource {
         let layout = sample_layout(&header).map_err(|source| NpyError::Layout { path: path.into(), source })?;
         let stamp = Stamp::of(&file).map_err(|source| NpyError::Io { path: path.into(), source })?;
         Ok(Self {
-            path: path.into(),
-            file,
-            stamp,
+            file: Arc::new(WatchedFile { path: path.into(), file, stamp }),
             offset: header.offset,
             layout,
             len: header.shape[0],
@@ -74,14 +88,15 @@ impl NpySource {
     }
 
     /// The same source with labels from another `.npy` file: one dimension with one element a sample, of little-endian
-    /// i64 or i32, or u8. They are held in memory.
+    /// i64 or i32, or u8. They are held in memory, and become i64.
     ///
     /// # Errors
     /// [`NpyError`], which names the file with the labels.
     pub fn with_labels_npy(mut self, path: impl AsRef<Path>) -> Result<Self, NpyError> {
-        let labels = read_labels(path.as_ref())?;
-        one_label_each(&labels, self.len)
-            .map_err(|source| NpyError::LabelCount { path: path.as_ref().into(), source })?;
+        let path = path.as_ref();
+        let labels = Labels::new(&read_labels(path)?, self.len)
+            .map_err(|source| NpyError::LabelCount { path: path.into(), source })?;
+        self.layout = labels.add_to(&self.layout).map_err(|source| NpyError::Layout { path: path.into(), source })?;
         self.labels = Some(labels);
         Ok(self)
     }
@@ -89,64 +104,53 @@ impl NpySource {
     /// The file.
     #[must_use]
     pub fn path(&self) -> &Path {
-        &self.path
-    }
-
-    fn unchanged(&self) -> Result<(), SourceError> {
-        match self.stamp.is_of(&self.file) {
-            Ok(true) => Ok(()),
-            Ok(false) => Err(NpyError::Changed { path: self.path.clone() }.into()),
-            Err(source) => Err(NpyError::Io { path: self.path.clone(), source }.into()),
-        }
+        &self.file.path
     }
 }
 
 impl Source for NpySource {
     fn layout(&self) -> SampleLayout {
-        self.layout
+        self.layout.clone()
     }
 
     fn len(&self) -> u64 {
         self.len
     }
 
-    fn read(&self, index: u64, out: &mut SampleWriter<'_>) -> Result<(), SourceError> {
+    fn read(&self, sample: &SampleContext, out: &mut SampleWriter<'_>) -> Result<(), SourceError> {
+        let index = sample.index;
         if index >= self.len {
             return Err(OutOfRange { index, len: self.len }.into());
         }
         // Opening checked that the end of the last sample fits a u64.
         let bytes = self.layout.byte_len();
         let offset = self.offset + index * bytes as u64;
-        out.read_file(&self.file, offset, bytes).map_err(|source| NpyError::Read {
-            path: self.path.clone(),
+        out.read_file(&self.file.file, offset, bytes).map_err(|source| NpyError::Read {
+            path: self.file.path.clone(),
             index,
             source,
         })?;
-        self.unchanged()
+        self.labels.as_ref().map_or(Ok(()), |labels| labels.write(index, out))?;
+        self.file.unchanged()
     }
 
     /// The whole file, mapped shared and read-only. Only devices read the mapping; [`read`](Self::read) does not.
-    fn memory(&self) -> Option<Arc<dyn StableHostMemory>> {
+    fn direct(&self) -> Option<Direct> {
         let map = || {
-            let mapped = MappedFile::new(&self.file);
+            let mapped = MappedFile::new(&self.file.file);
             mapped
                 .map(Arc::new)
-                .inspect_err(|error| log::error!("{} cannot be mapped: {error}", self.path.display()))
+                .inspect_err(|error| log::error!("{} cannot be mapped: {error}", self.file.path.display()))
                 .ok()
         };
-        self.mapped.get_or_init(map).clone().map(|mapped| mapped as Arc<dyn StableHostMemory>)
-    }
-
-    fn position(&self, index: u64) -> u64 {
-        self.offset + index * self.layout.byte_len() as u64
-    }
-
-    fn check(&self) -> Result<(), SourceError> {
-        self.unchanged()
-    }
-
-    fn label(&self, index: u64) -> Option<i64> {
-        label_at(self.labels.as_deref(), index)
+        let mapped = self.mapped.get_or_init(map).clone()?;
+        let (file, offset, bytes) = (Arc::clone(&self.file), self.offset, self.layout.byte_len() as u64);
+        let direct = Direct::new(mapped, move |index| offset.saturating_add(index.saturating_mul(bytes)));
+        let direct = direct.with_check(move || file.unchanged());
+        Some(match self.labels.clone() {
+            Some(labels) => direct.with_host_fields(move |sample, out| labels.write(sample.index, out)),
+            None => direct,
+        })
     }
 }
 
@@ -190,6 +194,7 @@ mod tests {
     use tempfile::TempDir;
 
     use super::*;
+    use crate::staging::SampleBuffer;
 
     /// A folder with one file in it: this array, followed by as many bytes as asked for.
     fn saved(dtype: NpyType, shape: &[usize], bytes: &[u8]) -> (TempDir, PathBuf) {
@@ -203,6 +208,12 @@ mod tests {
         let bytes = vec![0; shape.iter().product::<usize>() * dtype.bytes()];
         let (_folder, path) = saved(dtype, shape, &bytes);
         NpySource::open(path).expect("a source").layout()
+    }
+
+    fn label(source: &NpySource, index: u64) -> Option<i64> {
+        let mut sample = SampleBuffer::new(source.layout()).expect("a few bytes");
+        source.read(&SampleContext::of(index), &mut sample.writer()).expect("there");
+        sample.label()
     }
 
     fn resize(path: &Path, change: i64) {
@@ -243,9 +254,11 @@ mod tests {
         let source = NpySource::open(&path).expect("whole");
         resize(&path, -6);
         let mut memory = [0; 4];
-        let error = source.read(7, &mut SampleWriter::over(&mut memory)).expect_err("changed").to_string();
+        let error =
+            source.read(&SampleContext::of(7), &mut SampleWriter::over(&mut memory)).expect_err("changed").to_string();
         assert!(error.contains("samples.npy: the file was changed after it was opened"), "{error}");
-        let error = source.read(8, &mut SampleWriter::over(&mut memory)).expect_err("cut off").to_string();
+        let error =
+            source.read(&SampleContext::of(8), &mut SampleWriter::over(&mut memory)).expect_err("cut off").to_string();
         assert!(error.contains("samples.npy: reading sample 8:") && error.contains("2 bytes early"), "{error}");
     }
 
@@ -258,9 +271,9 @@ mod tests {
         let bytes = [-1i64, 1 << 40, 3].map(i64::to_le_bytes).concat();
         write_npy(&labels, NpyType::I64, &[3], &bytes).expect("written");
         let source = open().expect("three labels");
-        assert_eq!((0..4).map(|i| source.label(i)).collect::<Vec<_>>(), [Some(-1), Some(1 << 40), Some(3), None]);
+        assert_eq!([0, 1, 2].map(|index| label(&source, index)), [Some(-1), Some(1 << 40), Some(3)]);
         write_npy(&labels, NpyType::U8, &[3], &[7, 8, 255]).expect("written");
-        assert_eq!(open().expect("three labels").label(2), Some(255));
+        assert_eq!(label(&open().expect("three labels"), 2), Some(255));
         write_npy(&labels, NpyType::U8, &[2], &[7, 8]).expect("written");
         assert!(open().expect_err("too few").to_string().contains("2 labels were given for 3 samples"));
         write_npy(&labels, NpyType::U8, &[3, 1], &[7, 8, 9]).expect("written");
@@ -275,7 +288,7 @@ mod tests {
         let labels = folder.path().join("labels.npy");
         npyz::to_file_1d(&labels, [-5i32, 6]).expect("written");
         let source = NpySource::open(&path).expect("a source").with_labels_npy(&labels).expect("two labels");
-        assert_eq!([source.label(0), source.label(1)], [Some(-5), Some(6)]);
+        assert_eq!([label(&source, 0), label(&source, 1)], [Some(-5), Some(6)]);
     }
 
     #[test]
@@ -300,7 +313,7 @@ mod tests {
             prop_assert_eq!(source.len(), len as u64);
             for (index, expected) in bytes.chunks_exact(row).enumerate() {
                 let mut memory = vec![0; row];
-                source.read(index as u64, &mut SampleWriter::over(&mut memory)).expect("read");
+                source.read(&SampleContext::of(index as u64), &mut SampleWriter::over(&mut memory)).expect("read");
                 prop_assert_eq!(&memory[..], expected);
             }
         }

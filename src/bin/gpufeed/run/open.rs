@@ -28,7 +28,7 @@ pub struct Feed {
 /// Opens every device that was asked for, with a loader on each; they share one source.
 pub fn open(args: &RunArgs, share: Share, observed: &Observed) -> Result<Vec<Feed>> {
     let source = open_source(&args.data, &args.images)?;
-    let preprocess = args.feed.preprocess(source.layout())?;
+    let preprocess = args.feed.preprocess(&source.layout())?;
     let devices = devices(&args.devices)?;
     let several = devices.len() > 1;
     let tokens = args.care.resume.as_deref().map(|path| state::read(path, devices.len())).transpose()?;

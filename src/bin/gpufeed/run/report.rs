@@ -78,7 +78,7 @@ struct Share {
 }
 
 /// What samples of this layout are called.
-pub fn noun(sample: SampleLayout) -> &'static str {
+pub fn noun(sample: &SampleLayout) -> &'static str {
     if sample.as_image().is_some() { "images" } else { "samples" }
 }
 
@@ -114,7 +114,7 @@ impl Report {
             debug_build: cfg!(debug_assertions),
             strategy: loader.strategy(),
             auto: None,
-            source: format!("{}: {}", args.data.display(), loader.source().layout()),
+            source: format!("{}: {}", args.data.display(), loader.source().layout().first()),
             source_samples: loader.source().len(),
             tensor_shape: tensor.shape.as_slice().to_vec(),
             tensor_dtype: tensor.dtype.to_string(),
@@ -140,7 +140,7 @@ impl Report {
             bad_samples: loader.bad_samples(),
             interrupted: ending.interrupted,
             error: ending.error.as_ref().map(ToString::to_string),
-            noun: noun(loader.source().layout()),
+            noun: noun(&loader.source().layout()),
             stopped: ending.error.as_ref().is_some_and(|error| error.is::<Stopped>()),
         }
     }

@@ -3,10 +3,9 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, ensure};
-use gpufeed::AnyBatch;
-use gpufeed::preprocess::DType;
+use anyhow::{Context, Result, bail, ensure};
 use gpufeed::source::{NpyType, write_npy};
+use gpufeed::{AnyBatch, Element};
 
 /// A folder that batches are saved to, numbered through all epochs.
 pub struct Saver {
@@ -37,7 +36,7 @@ impl Saver {
         if cfg!(target_endian = "big") {
             elements.chunks_exact_mut(batch.dtype().size()).for_each(<[u8]>::reverse);
         }
-        self.write(&format!("{stem}.npy"), npy_type(batch.dtype()), batch.shape(), &elements)?;
+        self.write(&format!("{stem}.npy"), npy_type(batch.dtype())?, batch.shape(), &elements)?;
         let indices = batch.indices().iter().map(|&index| index as i64);
         self.write_i64(&format!("{stem}.indices.npy"), indices)?;
         if let Some(labels) = batch.labels() {
@@ -57,10 +56,12 @@ impl Saver {
     }
 }
 
-fn npy_type(dtype: DType) -> NpyType {
-    match dtype {
-        DType::U8 => NpyType::U8,
-        DType::F16 => NpyType::F16,
-        DType::F32 => NpyType::F32,
-    }
+fn npy_type(element: Element) -> Result<NpyType> {
+    Ok(match element {
+        Element::U8 => NpyType::U8,
+        Element::I64 => NpyType::I64,
+        Element::F16 => NpyType::F16,
+        Element::F32 => NpyType::F32,
+        other => bail!("tensors of {other} cannot be saved"),
+    })
 }
