@@ -188,8 +188,7 @@ fn of_fickle(layout_panics: bool, read_panics: bool) -> Vec<Result<usize, LoadEr
     let stall_timeout = Some(Duration::from_secs(20));
     let options = LoaderOptions { stall_timeout, ..options() };
     let mut loader = Loader::new(&HostBackend::new(), source, options).expect("a loader");
-    let batches = loader.epoch(0).take(3).map(|batch| batch.map(|batch| batch.len())).collect();
-    batches
+    loader.epoch(0).take(3).map(|batch| batch.map(|batch| batch.len())).collect()
 }
 
 #[test]

@@ -29,6 +29,7 @@ impl SampleBuffer {
     ///
     /// # Errors
     /// [`DeviceError::OutOfMemory`].
+    #[expect(clippy::needless_pass_by_value, reason = "a source's layout is given away")]
     pub fn new(sample: SampleLayout) -> Result<Self, DeviceError> {
         let refused = || DeviceError::OutOfMemory { what: "a sample".to_owned(), bytes: sample.byte_len() as u64 };
         let layout = BatchLayout::all_on_host(&sample).map_err(|_| refused())?;

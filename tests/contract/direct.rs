@@ -161,7 +161,7 @@ fn values(normalize: &Normalize, tensor: &[u8]) -> Vec<f64> {
     }
 }
 
-fn within_the_bound<B: TestDevice>(backend: &B, normalize: &Normalize, sample: SampleLayout, header: usize) {
+fn within_the_bound<B: TestDevice>(backend: &B, normalize: &Normalize, sample: &SampleLayout, header: usize) {
     let (len, image) = (sample.byte_len(), sample.as_image().expect("an image"));
     let memory = arena(header + len * 20);
     let spec = spec(sample.clone(), normalize.clone().into(), memory.clone());
@@ -196,7 +196,7 @@ pub fn normalised_samples_are_within_the_bound<B: TestDevice>(backend: &B, _: St
                     let normalize = Normalize::new(&mean[..channels], &std[..channels]);
                     let sample = SampleLayout::image(height, width, channels).expect("a valid layout");
                     // Also at odd addresses.
-                    within_the_bound(backend, &normalize.with_layout(layout).with_dtype(dtype), sample, height % 5);
+                    within_the_bound(backend, &normalize.with_layout(layout).with_dtype(dtype), &sample, height % 5);
                 }
             }
         }

@@ -231,8 +231,8 @@ mod tests {
         SampleLayout::image(4, 4, channels).expect("an image")
     }
 
-    fn refused(args: &FeedArgs, sample: SampleLayout) -> String {
-        args.preprocess(&sample).expect_err("refused").to_string()
+    fn refused(args: &FeedArgs, sample: &SampleLayout) -> String {
+        args.preprocess(sample).expect_err("refused").to_string()
     }
 
     #[test]
@@ -257,15 +257,15 @@ mod tests {
         let floats = SampleLayout::f32(&[5]).expect("floats");
         let means = FeedArgs { mean: vec![0.5], std: vec![0.5], ..FeedArgs::default() };
         assert!(
-            refused(&means, floats.clone()).starts_with("--mean and --std are only for u8 images"),
+            refused(&means, &floats).starts_with("--mean and --std are only for u8 images"),
             "{}",
-            refused(&means, floats.clone())
+            refused(&means, &floats)
         );
-        assert!(refused(&means, image(3)).contains("mean has 1 values for 3 channels"));
+        assert!(refused(&means, &image(3)).contains("mean has 1 values for 3 channels"));
         let raw = FeedArgs { dtype: Some(DTypeArg::U8), layout: Some(LayoutArg::Nchw), ..FeedArgs::default() };
-        assert!(refused(&raw, image(3)).contains("--layout is not for it"), "{}", refused(&raw, image(3)));
+        assert!(refused(&raw, &image(3)).contains("--layout is not for it"), "{}", refused(&raw, &image(3)));
         let half = FeedArgs { dtype: Some(DTypeArg::F16), ..FeedArgs::default() };
-        assert!(refused(&half, floats.clone()).contains("f32 arrays of [5]"));
+        assert!(refused(&half, &floats).contains("f32 arrays of [5]"));
         let same = FeedArgs { dtype: Some(DTypeArg::F32), ..FeedArgs::default() };
         assert_eq!(same.preprocess(&floats).expect("as they are"), Preprocess::Raw);
     }
