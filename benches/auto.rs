@@ -94,7 +94,7 @@ fn settings(
     counts.dedup();
     let runs = |strategy: &&Strategy| {
         !strategy.allocates_per_batch()
-            && (!strategy.is_direct() || source.memory().is_some())
+            && (!strategy.is_direct() || source.direct().is_some())
             && backend.supports(**strategy).is_ok()
     };
     let LoaderOptions { batch_size, slots, outputs, .. } = *options;

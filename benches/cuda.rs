@@ -15,7 +15,8 @@ use gpufeed::preprocess::fingerprint;
 use gpufeed::source::random_images;
 use gpufeed::staging::{Finish, SampleWriter};
 use gpufeed::{
-    Backend, BatchLayout, HostArena, Loader, LoaderOptions, MemorySource, Normalize, SampleLayout, Source, Strategy,
+    Backend, BatchLayout, HostArena, Loader, LoaderOptions, MemorySource, Normalize, SampleContext, SampleLayout,
+    Source, Strategy,
 };
 
 const IMAGES: usize = 8192;
@@ -54,15 +55,15 @@ fn main() -> Result<(), Failure> {
     println!("{} ({}), {:?}", backend.info().name, backend.info().driver_info, backend.info().limits);
     let layout = SampleLayout::image(224, 224, 3)?;
     let bytes = layout.byte_len();
-    let images = random_images(layout, IMAGES, 1)?;
+    let images = random_images(layout.clone(), IMAGES, 1)?;
     let arena = Arc::new(HostArena::new(IMAGES * bytes, |all| {
         for (index, image) in (0..).zip(all.chunks_exact_mut(bytes)) {
-            images.read(index, &mut SampleWriter::over(image)).expect("memory can be read");
+            images.read(&SampleContext::of(index), &mut SampleWriter::over(image)).expect("memory can be read");
         }
     })?);
     drop(images);
     let bench = Bench {
-        source: Arc::new(MemorySource::new(Shared(Arc::clone(&arena)), layout)?),
+        source: Arc::new(MemorySource::new(Shared(Arc::clone(&arena)), layout.clone())?),
         prints: arena.bytes().chunks_exact(bytes).map(fingerprint).collect(),
         at_least: Duration::from_secs_f64(seconds),
         ceiling: 0.0,
@@ -110,7 +111,7 @@ impl Bench {
             slots: 4,
             outputs: 4,
             memory: Some(Arc::clone(&self.arena) as _),
-            ..LaneSpec::new(BatchLayout::new(self.layout, batch)?, Normalize::imagenet().into(), strategy)
+            ..LaneSpec::new(BatchLayout::new(self.layout.clone(), batch)?, Normalize::imagenet().into(), strategy)
         })
     }
 
@@ -204,8 +205,10 @@ impl Bench {
         for turn in 0..2200 {
             let start = Instant::now();
             let mut fill = lane.begin()?.ok_or("no slot is free")?;
-            let mut region = fill.take_region(bytes.len());
-            region.writer(0..bytes.len()).write(bytes)?;
+            let mut region = fill.take_region(&spec.layout, batch);
+            for (position, image) in bytes.chunks_exact(spec.layout.payload(1)).enumerate() {
+                region.writer(position, &mut []).write(image)?;
+            }
             region.commit();
             let Finish::Filled(filled) = fill.finish() else { return Err("the region is committed".into()) };
             output = lane.submit(Input::Staged(filled), batch, output).map_err(|rejected| rejected.error)?.tensor;

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use gpufeed::source::{Decoder, Fit, FolderOptions, FolderSource};
-use gpufeed::{SampleWriter, Source};
+use gpufeed::{SampleContext, SampleWriter, Source};
 
 /// The sample.
 const SIDE: usize = 224;
@@ -73,7 +73,8 @@ fn sample(file: &Path, (height, width): (usize, usize), decoder: Decoder, full_s
     (options.decode.decoder, options.decode.full_size) = (decoder, full_size);
     let source = FolderSource::open(folder.path(), options).ok()?;
     let mut memory = vec![0; height * width * 3];
-    Some(median(|| source.read(0, &mut SampleWriter::over(&mut memory)).expect("decoded")))
+    let first = SampleContext::of(0);
+    Some(median(|| source.read(&first, &mut SampleWriter::over(&mut memory)).expect("decoded")))
 }
 
 /// The median over the rounds of what one call takes.

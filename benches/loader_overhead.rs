@@ -11,7 +11,7 @@ use std::time::Instant;
 
 use criterion::{BatchSize, BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use gpufeed::backend::host::HostBackend;
-use gpufeed::{Loader, LoaderOptions, SampleLayout, SyntheticSource, Trace, backend};
+use gpufeed::{Element, Loader, LoaderOptions, SampleLayout, SyntheticSource, Trace, backend};
 
 #[allow(dead_code)]
 #[path = "../src/loader/observe/metrics.rs"]
@@ -26,7 +26,7 @@ const BATCHES: u64 = 20_000;
 const BATCH_SIZE: usize = 64;
 
 fn loader(pool: usize, trace: Option<Arc<Trace>>) -> Loader<HostBackend> {
-    let layout = SampleLayout::bytes(&[1]).expect("a valid layout");
+    let layout = SampleLayout::bytes(&[1]).and_then(|byte| byte.with_label(Element::I64)).expect("a valid layout");
     let source = Arc::new(SyntheticSource::blank(layout, BATCHES * BATCH_SIZE as u64));
     let options = LoaderOptions {
         batch_size: BATCH_SIZE,

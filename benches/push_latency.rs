@@ -58,7 +58,7 @@ fn push<B: Backend>(backend: &B, strategy: Strategy, batch: usize) -> Result<Vec
         preprocess: normalize.clone().into(),
         ..FeederOptions::default()
     };
-    let mut feeder = Feeder::new(backend, layout, options)?;
+    let mut feeder = Feeder::new(backend, layout.clone(), options)?;
     let bytes = layout.byte_len();
     let memory: Vec<u8> = (0..bytes * 64).map(|i| (i * 7 + i / 1021) as u8).collect();
     let frames: Vec<&[u8]> = memory.chunks_exact(bytes).collect();
@@ -72,13 +72,13 @@ fn push<B: Backend>(backend: &B, strategy: Strategy, batch: usize) -> Result<Vec
             times.push(start.elapsed());
         }
         if number + 1 == WARM_UP + FRAMES {
-            check(&normalize, layout, &pushed.concat(), &tensor.read_f32()?)?;
+            check(&normalize, &layout, &pushed.concat(), &tensor.read_f32()?)?;
         }
     }
     Ok(times)
 }
 
-fn check(normalize: &Normalize, layout: SampleLayout, bytes: &[u8], tensor: &[f32]) -> Result<(), Box<dyn Error>> {
+fn check(normalize: &Normalize, layout: &SampleLayout, bytes: &[u8], tensor: &[f32]) -> Result<(), Box<dyn Error>> {
     let image = layout.as_image().ok_or("images are pushed")?;
     let bound = (0..3).map(|channel| error_bound(normalize, channel, 255)).fold(0.0, f64::max);
     let right = expected(normalize, image, bytes)?;

@@ -16,7 +16,7 @@ const BATCH_SIZES: [usize; 3] = [64, 256, 640];
 
 fn staging(criterion: &mut Criterion) {
     let layout = SampleLayout::image(224, 224, 3).expect("a valid layout");
-    let source = Arc::new(random_images(layout, 1280, 1).expect("193 MB of images"));
+    let source = Arc::new(random_images(layout.clone(), 1280, 1).expect("193 MB of images"));
     for device in ["host", "auto"] {
         let backend = AnyBackend::open(device).expect("a device");
         for batch_size in BATCH_SIZES {

@@ -9,7 +9,7 @@
 use std::error::Error;
 use std::sync::Arc;
 
-use gpufeed::{LoaderOptions, Normalize, SampleLayout, SampleWriter, Source, SourceError};
+use gpufeed::{Element, LoaderOptions, Normalize, SampleContext, SampleLayout, SampleWriter, Source, SourceError};
 
 /// Drawn discs: sample `i` is a disc whose radius grows with `i`. Several workers draw at once, straight into staging memory.
 struct Discs {
@@ -19,14 +19,15 @@ struct Discs {
 
 impl Source for Discs {
     fn layout(&self) -> SampleLayout {
-        self.layout
+        self.layout.clone()
     }
 
     fn len(&self) -> u64 {
         256
     }
 
-    fn read(&self, index: u64, out: &mut SampleWriter<'_>) -> Result<(), SourceError> {
+    fn read(&self, sample: &SampleContext, out: &mut SampleWriter<'_>) -> Result<(), SourceError> {
+        let index = sample.index;
         if index == 200 {
             return Err("disc 200 is missing".into());
         }
@@ -38,17 +39,15 @@ impl Source for Discs {
             }
             out.write(&row)?; // From front to back, and all of it: a short sample is an error.
         }
+        out.label(i64::from(index >= 128))?;
         Ok(())
-    }
-
-    fn label(&self, index: u64) -> Option<i64> {
-        Some(i64::from(index >= 128))
     }
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
     let side = 32;
-    let discs = Arc::new(Discs { layout: SampleLayout::image(side, side, 1)?, side: side as u64 });
+    let discs =
+        Arc::new(Discs { layout: SampleLayout::image(side, side, 1)?.with_label(Element::I64)?, side: side as u64 });
     let options = LoaderOptions { batch_size: 32, preprocess: Normalize::unit(1).into(), ..LoaderOptions::default() };
     let mut loader = gpufeed::open("auto", discs, options)?;
     for batch in loader.epoch(0) {

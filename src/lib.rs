@@ -93,7 +93,7 @@ pub use ::wgpu;
 pub use any::{AnyBackend, AnyBatch, AnyEpoch, AnyEpochStream, AnyLoader, devices, open, open_auto};
 pub use backend::{AdapterInfo, Api, Backend, DeviceType, Strategy};
 pub use error::{DeviceError, LayoutError, LoadError, OpenError, PumpState, SourceError, Stage, Stall, Unsupported};
-pub use layout::{BatchLayout, ImageLayout, SampleLayout};
+pub use layout::{BatchLayout, Element, Field, ImageLayout, Placement, SampleLayout, Scalar};
 pub use loader::{
     BadSamples, Batch, Canceller, Epoch, EpochStream, FeedError, Feeder, FeederOptions, LastBatch, Loader,
     LoaderOptions, LoaderStats, ResumeError, ResumeToken, Share, ShareError, Subset, Tolerance, Trace,
@@ -105,8 +105,8 @@ pub use preprocess::{FloatType, Normalize, Preprocess, TensorDesc, TensorLayout}
 pub use source::FolderSource;
 #[cfg(feature = "npy")]
 pub use source::NpySource;
-pub use source::{MemorySource, Source, SyntheticSource};
-pub use staging::SampleWriter;
+pub use source::{MemorySource, SampleContext, Source, SyntheticSource};
+pub use staging::{FieldWriter, SampleBuffer, SampleWriter};
 
 /// The README's code is compiled and run with the tests.
 #[cfg(all(doctest, feature = "wgpu"))]

@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use gpufeed::source::random_images;
 use gpufeed::{
-    AnyBackend, AutoOptions, LoaderOptions, Normalize, OpenError, SampleLayout, SampleWriter, Source, SourceError,
-    Strategy, SyntheticSource, Tuned,
+    AnyBackend, AutoOptions, LoaderOptions, Normalize, OpenError, SampleContext, SampleLayout, SampleWriter, Source,
+    SourceError, Strategy, SyntheticSource, Tuned,
 };
 
 /// Of `host`, `vulkan:0` and `gl:0` those that are there; the others are skipped in sight.
@@ -138,9 +138,9 @@ impl Source for Waiting {
         self.0.len()
     }
 
-    fn read(&self, index: u64, out: &mut SampleWriter<'_>) -> Result<(), SourceError> {
+    fn read(&self, sample: &SampleContext, out: &mut SampleWriter<'_>) -> Result<(), SourceError> {
         std::thread::sleep(self.1);
-        self.0.read(index, out)
+        self.0.read(sample, out)
     }
 }
 
@@ -177,14 +177,14 @@ struct Stuck {
 
 impl Source for Stuck {
     fn layout(&self) -> SampleLayout {
-        self.layout
+        self.layout.clone()
     }
 
     fn len(&self) -> u64 {
         100
     }
 
-    fn read(&self, _: u64, _: &mut SampleWriter<'_>) -> Result<(), SourceError> {
+    fn read(&self, _: &SampleContext, _: &mut SampleWriter<'_>) -> Result<(), SourceError> {
         let free = self.free.lock().expect("no panic");
         drop(self.freed.wait_while(free, |free| !*free).expect("no panic"));
         Err("told to go".into())
@@ -209,14 +209,14 @@ struct Broken(SampleLayout);
 
 impl Source for Broken {
     fn layout(&self) -> SampleLayout {
-        self.0
+        self.0.clone()
     }
 
     fn len(&self) -> u64 {
         100
     }
 
-    fn read(&self, _: u64, _: &mut SampleWriter<'_>) -> Result<(), SourceError> {
+    fn read(&self, _: &SampleContext, _: &mut SampleWriter<'_>) -> Result<(), SourceError> {
         Err("it is broken".into())
     }
 }

@@ -21,21 +21,24 @@ use gpufeed::{
 };
 
 /// Sends one batch through a slot.
-fn send(lane: &mut CudaLane, bytes: &[u8], samples: usize, output: CudaTensor) -> CudaTensor {
-    let filled = fill(lane, bytes);
+fn send(lane: &mut CudaLane, layout: &BatchLayout, bytes: &[u8], samples: usize, output: CudaTensor) -> CudaTensor {
+    let filled = fill(lane, layout, bytes);
     lane.submit(Input::Staged(filled), samples, output).expect("it is sent").tensor
 }
 
 /// Why a batch of eight cannot be sent.
-fn send_result(lane: &mut CudaLane, bytes: &[u8], output: CudaTensor) -> Result<(), DeviceError> {
-    let filled = fill(lane, bytes);
+fn send_result(lane: &mut CudaLane, layout: &BatchLayout, bytes: &[u8], output: CudaTensor) -> Result<(), DeviceError> {
+    let filled = fill(lane, layout, bytes);
     lane.submit(Input::Staged(filled), 8, output).map(drop).map_err(|rejected| rejected.error)
 }
 
-fn fill(lane: &mut CudaLane, bytes: &[u8]) -> Filled {
+fn fill(lane: &mut CudaLane, layout: &BatchLayout, bytes: &[u8]) -> Filled {
     let mut fill = lane.begin().expect("the device is there").expect("a slot is free");
-    let mut region = fill.take_region(bytes.len().next_multiple_of(4));
-    region.writer(0..bytes.len()).write(bytes).expect("it fits");
+    let samples = bytes.chunks_exact(layout.payload(1));
+    let mut region = fill.take_region(layout, samples.len());
+    for (position, sample) in samples.enumerate() {
+        region.writer(position, &mut []).write(sample).expect("it fits");
+    }
     region.commit();
     let Finish::Filled(filled) = fill.finish() else { panic!("the region is committed") };
     filled
@@ -51,7 +54,7 @@ fn every_shape_is_normalised_within_the_bound() {
                 let mut output = lane.output().expect("an output");
                 for samples in [1, 3, spec.layout.batch_size()] {
                     let bytes = image_bytes(&spec.layout, samples);
-                    output = send(&mut lane, &bytes, samples, output);
+                    output = send(&mut lane, &spec.layout, &bytes, samples, output);
                     check_tensor(&spec, &bytes, &output);
                     lane.reap(Wait::All, &mut Vec::new()).expect("the device is there");
                 }
@@ -79,7 +82,7 @@ fn halves_round_to_even_keep_subnormals_and_overflow() {
             let mut lane = backend.open_lane(&spec).expect("the lane opens");
             let output = lane.output().expect("an output");
             let bytes: Vec<u8> = (0..=255).collect();
-            let tensor = send(&mut lane, &bytes, 1, output);
+            let tensor = send(&mut lane, &spec.layout, &bytes, 1, output);
             let read = tensor.read(&spec.preprocess.tensor(&spec.layout, 1)).expect("it can be read");
             for (&pixel, half) in bytes.iter().zip(read.chunks_exact(2)) {
                 let value = f64::from(pixel) * normalize.scale(0) + normalize.bias(0);
@@ -105,7 +108,7 @@ fn raw_samples_of_odd_sizes_have_the_cpus_fingerprints() {
             let mut lane = backend.open_lane(&spec).expect("the lane opens");
             let bytes: Vec<u8> = (0..length * batch).map(|i| (i * 7 + i / 251) as u8).collect();
             let output = lane.output().expect("an output");
-            let tensor = send(&mut lane, &bytes, batch, output);
+            let tensor = send(&mut lane, &spec.layout, &bytes, batch, output);
             let right: Vec<u64> = bytes.chunks_exact(length).map(fingerprint).collect();
             assert!(tensor.fingerprints(batch).expect("readable").as_ref() == Some(&right), "{length} x {batch}");
             assert!(tensor.read(&spec.preprocess.tensor(&spec.layout, batch)).expect("readable") == bytes);
@@ -122,7 +125,7 @@ fn gathered(backend: &CudaBackend, gather: GatherMethod) {
         for (order, dtype) in cuda_support::tensors() {
             let mut spec = lane_spec(case, order, dtype, Strategy::Registered);
             let (sample, batch) = (spec.layout.sample().byte_len(), spec.layout.batch_size());
-            let data = image_bytes(&BatchLayout::new(spec.layout.sample(), 40).expect("valid"), 40);
+            let data = image_bytes(&BatchLayout::new(spec.layout.sample().clone(), 40).expect("valid"), 40);
             let arena = HostArena::new(data.len(), |bytes| bytes.copy_from_slice(&data)).expect("memory");
             spec.memory = Some(Arc::new(arena));
             let mut lane = backend.open_lane(&spec).expect("the lane opens");
@@ -209,15 +212,15 @@ fn a_batch_is_not_overwritten_before_an_applications_stream_has_read_it() {
         let others: Vec<u8> = bytes.iter().map(|byte| !byte).collect();
         let stream = backend.context().new_stream().expect("a stream");
         let output = lane.output().expect("an output");
-        let first = send(&mut lane, &bytes, 8, output);
+        let first = send(&mut lane, &spec.layout, &bytes, 8, output);
         let desc = spec.preprocess.tensor(&spec.layout, 8);
         let right = first.read(&desc).expect("it can be read");
         let guard = first.on_stream(&stream).expect("the tensor can be used");
-        let refused = send_result(&mut lane, &others, first.clone()).expect_err("it is in use");
+        let refused = send_result(&mut lane, &spec.layout, &others, first.clone()).expect_err("it is in use");
         assert!(matches!(refused, DeviceError::Refused { .. }), "{refused}");
         let copy = slow_copy(&stream, &guard, right.len());
         drop(guard);
-        let second = send(&mut lane, &others, 8, first);
+        let second = send(&mut lane, &spec.layout, &others, 8, first);
         assert!(stream.clone_dtoh(&copy).expect("it can be read") == right, "the copy saw the second batch");
         check_tensor(&spec, &others, &second);
     });
@@ -233,7 +236,7 @@ fn an_error_that_an_application_recorded_fails_no_batch_and_stays_for_the_applic
         let mut lane = backend.open_lane(&spec).expect("the lane opens");
         let output = lane.output().expect("an output");
         let bytes = image_bytes(&spec.layout, 5);
-        let output = send(&mut lane, &bytes, 5, output);
+        let output = send(&mut lane, &spec.layout, &bytes, 5, output);
         check_tensor(&spec, &bytes, &output);
         lane.reap(Wait::All, &mut Vec::new()).expect("the device is there");
         drop((lane, output));
@@ -252,7 +255,7 @@ fn a_tensor_is_idle_when_the_application_has_done_with_it_and_a_forgotten_guard_
         let stream = backend.context().new_stream().expect("a stream");
         let output = lane.output().expect("an output");
         assert_eq!((output.is_idle(), output.is_held()), (Ok(true), false), "nothing was queued with it");
-        let used = send(&mut lane, &bytes, 8, output);
+        let used = send(&mut lane, &spec.layout, &bytes, 8, output);
         let guard = used.on_stream(&stream).expect("the tensor can be used");
         assert_eq!((used.is_idle(), used.is_held()), (Ok(false), true));
         let copy = slow_copy(&stream, &guard, 64);
@@ -269,7 +272,7 @@ fn a_tensor_is_idle_when_the_application_has_done_with_it_and_a_forgotten_guard_
         lane.reap(Wait::All, &mut Vec::new()).expect("the lane waits for no event of it");
         assert_eq!((used.is_idle(), used.is_held()), (Ok(false), true));
         let other = lane.output().expect("an output");
-        let other = send(&mut lane, &bytes, 8, other);
+        let other = send(&mut lane, &spec.layout, &bytes, 8, other);
         check_tensor(&spec, &bytes, &other);
     });
 }
@@ -285,10 +288,10 @@ fn a_copy_does_not_wait_for_an_application_that_uses_another_tensor() {
         let bytes = image_bytes(&spec.layout, 8);
         let stream = backend.context().new_stream().expect("a stream");
         let (first, second) = (lane.output().expect("an output"), lane.output().expect("an output"));
-        let first = send(&mut lane, &bytes, 8, first);
+        let first = send(&mut lane, &spec.layout, &bytes, 8, first);
         let guard = first.on_stream(&stream).expect("the tensor can be used");
         // Filled beforehand: that takes the CPU a while.
-        let filled = fill(&mut lane, &bytes);
+        let filled = fill(&mut lane, &spec.layout, &bytes);
         let copy = slow_copy(&stream, &guard, 64);
         drop(guard);
         let second = lane.submit(Input::Staged(filled), 8, second).expect("it is sent").tensor;

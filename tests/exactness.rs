@@ -7,7 +7,7 @@ use gpufeed::backend::host::HostBackend;
 use gpufeed::loader::{Order, Sampler};
 use gpufeed::preprocess::{batch_fingerprint, fingerprint};
 use gpufeed::source::MemorySource;
-use gpufeed::{Backend, Loader, LoaderOptions, SampleLayout, SampleWriter, Source, Strategy};
+use gpufeed::{Backend, Loader, LoaderOptions, SampleBuffer, SampleContext, SampleLayout, Source, Strategy};
 #[cfg(any(feature = "wgpu", feature = "cuda"))]
 use gpufeed::{HostArena, Normalize, OpenError};
 #[cfg(any(feature = "wgpu", feature = "cuda"))]
@@ -41,9 +41,9 @@ fn options() -> LoaderOptions {
 fn reference(source: &dyn Source) -> Vec<u64> {
     let sampler = Sampler::new(Order::new(source.len(), &options()), EPOCH);
     let sample = |index| {
-        let mut bytes = vec![0; source.layout().byte_len()];
-        source.read(index, &mut SampleWriter::over(&mut bytes)).expect("memory can be read");
-        fingerprint(&bytes)
+        let mut sample = SampleBuffer::new(source.layout()).expect("a little memory");
+        source.read(&SampleContext::of(index), &mut sample.writer()).expect("memory can be read");
+        fingerprint(sample.bytes(0).expect("the first field"))
     };
     let batch = |number| {
         let indices: Vec<u64> = sampler.batch(number).collect();

@@ -10,21 +10,23 @@ mod skip;
 use std::sync::Arc;
 
 use gpufeed::backend::wgpu::WgpuBackend;
-use gpufeed::{Loader, LoaderOptions, OpenError, SampleLayout, SampleWriter, Source, SourceError, Strategy};
+use gpufeed::{
+    Loader, LoaderOptions, OpenError, SampleContext, SampleLayout, SampleWriter, Source, SourceError, Strategy,
+};
 
 /// Samples of a mebibyte, none of which can be read.
 struct Gone(SampleLayout);
 
 impl Source for Gone {
     fn layout(&self) -> SampleLayout {
-        self.0
+        self.0.clone()
     }
 
     fn len(&self) -> u64 {
         800
     }
 
-    fn read(&self, _: u64, out: &mut SampleWriter<'_>) -> Result<(), SourceError> {
+    fn read(&self, _: &SampleContext, out: &mut SampleWriter<'_>) -> Result<(), SourceError> {
         // Touched, so that it counts.
         out.write(&vec![1; out.len()])?;
         Err("gone".into())
@@ -45,7 +47,7 @@ fn batches_that_are_never_sent_cost_no_memory() {
     let layout = SampleLayout::bytes(&[1 << 20]).expect("valid");
     for strategy in [Strategy::StagingBelt, Strategy::WriteBufferWith, Strategy::FreshMapped, Strategy::MappedRing] {
         let options = LoaderOptions { batch_size: 4, workers: 2, strategy: Some(strategy), ..LoaderOptions::default() };
-        let mut loader = Loader::new(&backend, Arc::new(Gone(layout)), options).expect("the loader opens");
+        let mut loader = Loader::new(&backend, Arc::new(Gone(layout.clone())), options).expect("the loader opens");
         let mut fail = || assert_eq!(loader.epoch(0).filter(Result::is_err).count(), 200);
         fail();
         let before = process::resident_bytes() >> 20;

@@ -9,8 +9,8 @@ use std::time::Duration;
 use futures_core::Stream;
 use gpufeed::backend::host::{Faults, HostBackend};
 use gpufeed::{
-    AnyLoader, Backend, Epoch, LoadError, Loader, LoaderOptions, SampleLayout, SampleWriter, Source, SourceError,
-    SyntheticSource,
+    AnyLoader, Backend, Epoch, LoadError, Loader, LoaderOptions, SampleContext, SampleLayout, SampleWriter, Source,
+    SourceError, SyntheticSource,
 };
 
 fn options() -> LoaderOptions {
@@ -105,7 +105,7 @@ fn the_next_epoch_is_read_while_the_last_batches_of_one_are_still_to_be_taken() 
         fn len(&self) -> u64 {
             8
         }
-        fn read(&self, _: u64, out: &mut SampleWriter<'_>) -> Result<(), SourceError> {
+        fn read(&self, _: &SampleContext, out: &mut SampleWriter<'_>) -> Result<(), SourceError> {
             self.0.fetch_add(1, Ordering::Relaxed);
             Ok(out.write(&[1; 16])?)
         }
@@ -165,7 +165,7 @@ fn a_source_that_grows_after_opening_is_read_as_it_was() {
         fn len(&self) -> u64 {
             if self.0.load(Ordering::Relaxed) { 1000 } else { 3 }
         }
-        fn read(&self, _: u64, out: &mut SampleWriter<'_>) -> Result<(), SourceError> {
+        fn read(&self, _: &SampleContext, out: &mut SampleWriter<'_>) -> Result<(), SourceError> {
             Ok(out.write(&[1; 16])?)
         }
     }

@@ -1,14 +1,14 @@
 //! What never ends: a source that does not return, and a device that does not finish. The user gets away from both.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use gpufeed::backend::host::{Faults, HostBackend};
 use gpufeed::{
-    FeedError, Feeder, FeederOptions, LoadError, Loader, LoaderOptions, PumpState, SampleLayout, SampleWriter, Source,
-    SourceError,
+    FeedError, Feeder, FeederOptions, LoadError, Loader, LoaderOptions, PumpState, SampleContext, SampleLayout,
+    SampleWriter, Source, SourceError,
 };
 use log::{Level, LevelFilter, Log, Metadata, Record};
 
@@ -64,8 +64,8 @@ impl Source for Stuck {
         16
     }
 
-    fn read(&self, index: u64, out: &mut SampleWriter<'_>) -> Result<(), SourceError> {
-        while index == self.at && !self.released.load(Ordering::Relaxed) {
+    fn read(&self, sample: &SampleContext, out: &mut SampleWriter<'_>) -> Result<(), SourceError> {
+        while sample.index == self.at && !self.released.load(Ordering::Relaxed) {
             self.entered.store(true, Ordering::Relaxed);
             sleep(Duration::from_millis(1));
         }
@@ -142,4 +142,69 @@ fn a_frame_need_not_wait_for_ever() {
     assert_eq!(error, FeedError::TimedOut(patience));
     // Dropping the feeder would wait for the device.
     std::thread::spawn(move || drop((first, feeder)));
+}
+
+/// A source whose answers change once the loader is open.
+struct Fickle {
+    asked: AtomicU64,
+    layout_panics: bool,
+    read_panics: bool,
+}
+
+/// What a panic carries that panics again when it is dropped.
+struct Bomb;
+
+impl Drop for Bomb {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            panic!("dropped");
+        }
+    }
+}
+
+impl Source for Fickle {
+    fn layout(&self) -> SampleLayout {
+        let opening = std::thread::current().name().is_none_or(|name| !name.starts_with("gpufeed-worker"));
+        assert!(opening || !self.layout_panics, "asked by a worker");
+        SampleLayout::bytes(&[8]).expect("a layout")
+    }
+
+    /// It grows with every question.
+    fn len(&self) -> u64 {
+        3 + 10 * self.asked.fetch_add(1, Ordering::Relaxed)
+    }
+
+    fn read(&self, sample: &SampleContext, out: &mut SampleWriter<'_>) -> Result<(), SourceError> {
+        if self.read_panics && sample.index == 1 {
+            std::panic::panic_any(Bomb);
+        }
+        Ok(out.write(&[7; 8])?)
+    }
+}
+
+/// What becomes of one epoch of it; a loader that hangs says so in time.
+fn of_fickle(layout_panics: bool, read_panics: bool) -> Vec<Result<usize, LoadError>> {
+    let source = Arc::new(Fickle { asked: AtomicU64::new(0), layout_panics, read_panics });
+    let stall_timeout = Some(Duration::from_secs(20));
+    let options = LoaderOptions { stall_timeout, ..options() };
+    let mut loader = Loader::new(&HostBackend::new(), source, options).expect("a loader");
+    loader.epoch(0).take(3).map(|batch| batch.map(|batch| batch.len())).collect()
+}
+
+#[test]
+fn a_source_that_grows_after_opening_delivers_what_it_had() {
+    let batches = of_fickle(false, false);
+    assert!(matches!(batches[..], [Ok(3)]), "{batches:?}");
+}
+
+#[test]
+fn a_layout_is_not_asked_for_by_a_worker_where_a_panic_would_hang() {
+    let batches = of_fickle(true, false);
+    assert!(matches!(batches[..], [Ok(3)]), "{batches:?}");
+}
+
+#[test]
+fn a_panic_whose_payload_panics_when_dropped_is_an_error_and_no_hang() {
+    let batches = of_fickle(false, true);
+    assert!(matches!(batches[..], [Err(LoadError::Panic { index: 1, .. })]), "{batches:?}");
 }

@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use gpufeed::backend::host::{Faults, HostBackend};
 use gpufeed::{
-    BadSamples, Batch, Epoch, LoadError, Loader, LoaderOptions, SampleLayout, SampleWriter, Source, SourceError,
-    Tolerance,
+    BadSamples, Batch, Epoch, LoadError, Loader, LoaderOptions, SampleContext, SampleLayout, SampleWriter, Source,
+    SourceError, Tolerance,
 };
 
 const MS: fn(u64) -> Duration = Duration::from_millis;
@@ -31,9 +31,9 @@ impl<F: Fn(u64) -> Result<(), SourceError> + Send + Sync> Source for Scripted<F>
         self.len
     }
 
-    fn read(&self, index: u64, out: &mut SampleWriter<'_>) -> Result<(), SourceError> {
-        (self.at)(index)?;
-        Ok(out.write(&[index as u8; 40])?)
+    fn read(&self, sample: &SampleContext, out: &mut SampleWriter<'_>) -> Result<(), SourceError> {
+        (self.at)(sample.index)?;
+        Ok(out.write(&[sample.index as u8; 40])?)
     }
 }
 

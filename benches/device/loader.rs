@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use gpufeed::backend::wgpu::WgpuBackend;
 use gpufeed::measure::process_cpu;
-use gpufeed::preprocess::{DType, error_bound, expected, fingerprint};
-use gpufeed::{Batch, Loader, LoaderOptions, MemorySource, Normalize, Preprocess, Strategy};
+use gpufeed::preprocess::{error_bound, expected, fingerprint};
+use gpufeed::{Batch, Element, Loader, LoaderOptions, MemorySource, Normalize, Preprocess, Strategy};
 
 use crate::write::Ceiling;
 use crate::{Bench, Row, SLOTS, WORKERS, times};
@@ -15,8 +15,9 @@ use crate::{Bench, Row, SLOTS, WORKERS, times};
 const TURNS: u32 = 4;
 
 pub fn measure(bench: &Bench, backend: &WgpuBackend, options: &LoaderOptions) -> Result<Row, String> {
-    let source =
-        Arc::new(MemorySource::in_arena(Arc::clone(&bench.memory), bench.layout).map_err(|error| error.to_string())?);
+    let source = Arc::new(
+        MemorySource::in_arena(Arc::clone(&bench.memory), bench.layout.clone()).map_err(|error| error.to_string())?,
+    );
     let open = |options: LoaderOptions| {
         Loader::new(backend, source.clone(), options).map_err(|error| error.to_string().replace('\n', " "))
     };
@@ -85,7 +86,7 @@ fn verify_tensor(bench: &Bench, batch: &Batch<WgpuBackend>, normalize: &Normaliz
     let bytes = batch.read().expect("it can be read");
     for (at, want) in expected(normalize, image, pixels).expect("valid").into_iter().enumerate() {
         let got = match batch.dtype() {
-            DType::F16 => half::f16::from_le_bytes([bytes[2 * at], bytes[2 * at + 1]]).to_f64(),
+            Element::F16 => half::f16::from_le_bytes([bytes[2 * at], bytes[2 * at + 1]]).to_f64(),
             _ => f64::from(f32::from_le_bytes(bytes[4 * at..4 * at + 4].try_into().expect("four bytes"))),
         };
         let channel = at % bench.layout.byte_len() / image.plane();

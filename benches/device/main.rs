@@ -135,7 +135,7 @@ struct Limits {
 
 /// Bytes that a batch's kernel reads and writes.
 fn moved(bench: &Bench, batch: usize, preprocess: &Preprocess) -> usize {
-    let layout = gpufeed::BatchLayout::new(bench.layout, batch).expect("a valid batch");
+    let layout = gpufeed::BatchLayout::new(bench.layout.clone(), batch).expect("a valid batch");
     layout.payload(batch) + preprocess.tensor(&layout, batch).byte_len()
 }
 
@@ -152,7 +152,7 @@ fn print(bench: &Bench, row: &Row, preprocess: &Preprocess, limits: Limits) {
     let cpu = row.cpu.map_or_else(String::new, |cores| format!("{:.1}%", cores * 100.0));
     let write =
         row.write.map_or_else(|| " | ".to_owned(), |write| format!("{:.1} | {:.2}", write / 1e9, row.rate / write));
-    let dtype = preprocess.tensor(&gpufeed::BatchLayout::new(bench.layout, 1).expect("a valid batch"), 1).dtype;
+    let dtype = preprocess.tensor(&gpufeed::BatchLayout::new(bench.layout.clone(), 1).expect("a valid batch"), 1).dtype;
     println!(
         "| {}, {dtype} | {} | {:.0} | {:.1} | {:.2} | {write} | {cpu} | {device} |",
         row.name,

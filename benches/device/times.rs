@@ -25,7 +25,7 @@ pub fn measure(
         memory: strategy.is_direct().then(|| bench.memory.clone() as _),
         timing: true,
         ..LaneSpec::new(
-            BatchLayout::new(bench.layout, options.batch_size).expect("a valid batch"),
+            BatchLayout::new(bench.layout.clone(), options.batch_size).expect("a valid batch"),
             options.preprocess.clone(),
             strategy,
         )
@@ -57,7 +57,7 @@ fn send(bench: &Bench, spec: &LaneSpec, lane: &mut WgpuLane, number: usize, outp
     }
     let mut fill = lane.begin().expect("the device is there").expect("a slot is free");
     // What the slot holds does not change how long the device takes.
-    fill.take_region(spec.layout.copy_bytes(batch)).commit();
+    fill.take_region(&spec.layout, batch).commit();
     let Finish::Filled(filled) = fill.finish() else { panic!("the only region is committed") };
     lane.submit(Input::Staged(filled), batch, output).expect("it is sent").tensor
 }

@@ -27,8 +27,8 @@ struct Job {
 
 impl Ceiling {
     pub fn new(bench: &Bench, backend: &WgpuBackend, strategy: Strategy, batch: usize) -> Self {
-        let layout = BatchLayout::new(bench.layout, batch).expect("a valid batch");
-        let spec = LaneSpec { slots: SLOTS, outputs: 1, ..LaneSpec::new(layout, Preprocess::Raw, strategy) };
+        let layout = BatchLayout::new(bench.layout.clone(), batch).expect("a valid batch");
+        let spec = LaneSpec { slots: SLOTS, outputs: 1, ..LaneSpec::new(layout.clone(), Preprocess::Raw, strategy) };
         let lane = backend.open_lane(&spec).expect("the loader's opened too");
         Self { lane, layout, bytes: 0, took: Duration::ZERO }
     }
@@ -77,7 +77,7 @@ impl Ceiling {
         let (slot, batch) = (fill.slot(), self.layout.batch_size());
         let first = *batches * batch as u64 % samples(bench);
         let cut = |run: std::ops::Range<usize>| Job {
-            region: fill.take_region(self.layout.run_bytes(&run, batch).len()),
+            region: fill.take_region(&self.layout, run.len()),
             slot,
             first: first + run.start as u64,
         };
@@ -96,9 +96,9 @@ fn work(bench: &Bench, queue: &flume::Receiver<Job>, end: &flume::Sender<usize>)
     let (size, all) = (bench.layout.byte_len(), samples(bench));
     let order = Permutation::new(all, 1, 1);
     for Job { mut region, slot, first } in queue {
-        for (place, position) in (first..).enumerate().take(region.len() / size) {
+        for (sample, position) in region.samples().zip(first..) {
             let from = order.at(position % all) as usize * size;
-            let mut writer = region.writer(place * size..(place + 1) * size);
+            let mut writer = region.writer(sample, &mut []);
             writer.write(&bench.memory.bytes()[from..from + size]).expect("it fits");
         }
         if region.commit() {

@@ -2,7 +2,7 @@
 
 use gpufeed::loader::Batch;
 use gpufeed::preprocess::{error_bound, expected, fingerprint};
-use gpufeed::{Backend, Loader, LoaderOptions, MemorySource, Preprocess, SampleWriter, Source};
+use gpufeed::{Backend, Loader, LoaderOptions, MemorySource, Preprocess, SampleContext, SampleWriter, Source};
 
 use super::consumer::Consumer;
 use super::{Bench, Failure};
@@ -14,7 +14,7 @@ pub fn fingerprints(source: &MemorySource) -> Result<Vec<u64>, Failure> {
 
 fn image(source: &MemorySource, index: u64) -> Result<Vec<u8>, Failure> {
     let mut bytes = vec![0; source.layout().byte_len()];
-    source.read(index, &mut SampleWriter::over(&mut bytes))?;
+    source.read(&SampleContext::of(index), &mut SampleWriter::over(&mut bytes))?;
     Ok(bytes)
 }
 
@@ -98,9 +98,9 @@ fn check_tensor<B: Backend>(bench: &Bench, batch: &Batch<B>) -> Result<(), Failu
 }
 
 impl Bench {
-    fn normalize(&self, dtype: gpufeed::preprocess::DType) -> Option<Preprocess> {
+    fn normalize(&self, dtype: gpufeed::Element) -> Option<Preprocess> {
         let all = self.kinds().into_iter().map(|(_, preprocess)| preprocess);
         let mut normalizing = all.filter(|preprocess| matches!(preprocess, Preprocess::Normalize(_)));
-        if dtype == gpufeed::preprocess::DType::U8 { None } else { normalizing.next() }
+        if dtype == gpufeed::Element::U8 { None } else { normalizing.next() }
     }
 }

@@ -55,7 +55,7 @@ fn main() -> Result<(), Failure> {
     env_logger::init();
     let args = Args::parse()?;
     let layout = SampleLayout::image(224, 224, 3)?;
-    let source = Arc::new(random_images(layout, args.images, 1)?);
+    let source = Arc::new(random_images(layout.clone(), args.images, 1)?);
     let bytes = args.batch * layout.byte_len();
     let fill = parallel_memcpy(bytes, args.workers, Duration::from_millis(500)).map_or(0.0, |rate| bytes as f64 / rate);
     let fingerprints = check::fingerprints(&source)?;

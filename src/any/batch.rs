@@ -1,5 +1,6 @@
 //! A batch on a device of any backend.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use super::each;
@@ -9,8 +10,9 @@ use crate::backend::host::HostBackend;
 #[cfg(feature = "wgpu")]
 use crate::backend::wgpu::WgpuBackend;
 use crate::error::DeviceError;
+use crate::layout::{Element, FieldKey, Scalar};
 use crate::loader::Batch;
-use crate::preprocess::{DType, Fingerprint, TensorDesc};
+use crate::preprocess::{Fingerprint, TensorDesc};
 
 /// A batch on a device of any backend. Match on it for the typed tensor.
 #[derive(Debug)]
@@ -42,7 +44,7 @@ impl AnyBatch {
 
     /// The element type of the tensor.
     #[must_use]
-    pub fn dtype(&self) -> DType {
+    pub fn dtype(&self) -> Element {
         each!(Self, self, batch => batch.dtype())
     }
 
@@ -64,9 +66,15 @@ impl AnyBatch {
         each!(Self, self, batch => batch.indices())
     }
 
-    /// The samples' labels, in the order of the tensor; `None` if the source has none.
+    /// The elements of a field on the host, as [`Batch::host_field`].
     #[must_use]
-    pub fn labels(&self) -> Option<&[i64]> {
+    pub fn host_field<T: Scalar>(&self, field: impl FieldKey) -> Option<&[T]> {
+        each!(Self, self, batch => batch.host_field(field))
+    }
+
+    /// The samples' labels as integers, as [`Batch::labels`].
+    #[must_use]
+    pub fn labels(&self) -> Option<Cow<'_, [i64]>> {
         each!(Self, self, batch => batch.labels())
     }
 

@@ -55,16 +55,18 @@ pub enum LoadError {
         /// The panic's message.
         message: String,
     },
-    /// The source wrote less than a sample. The batch is lost; the next call delivers the one after it.
-    #[error("the source wrote {written} of sample {index}'s {expected} bytes (batch {batch})")]
+    /// The source wrote less than a sample: a field is not whole. The batch is lost; the next call delivers the one after it.
+    #[error("the source wrote {written} of the {expected} bytes of sample {index}'s field `{field}` (batch {batch})")]
     ShortSample {
         /// The sample's index in the source.
         index: u64,
         /// The batch it belonged to.
         batch: u64,
-        /// Bytes written.
+        /// The field's name.
+        field: String,
+        /// Bytes of it that were written.
         written: usize,
-        /// Bytes a sample has.
+        /// Bytes that it has.
         expected: usize,
     },
     /// The device failed. After [`DeviceError::Lost`] the epoch is over; otherwise only this batch is lost.

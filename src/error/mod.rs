@@ -35,6 +35,22 @@ pub enum LayoutError {
         /// The largest rank supported.
         max: usize,
     },
+    /// A sample has no fields, or too many.
+    #[error("a sample has 1 to {max} fields, not {got}")]
+    Fields {
+        /// How many were given.
+        got: usize,
+        /// The largest number supported.
+        max: usize,
+    },
+    /// A field cannot be part of this sample.
+    #[error("field `{name}` cannot be used: {reason}")]
+    FieldName {
+        /// The field's name.
+        name: String,
+        /// What is wrong with it.
+        reason: &'static str,
+    },
     /// A size does not fit the address space.
     #[error("{what} overflows the address space")]
     Overflow {

@@ -1,12 +1,16 @@
 //! One batch while its samples are being read: what the workers share.
 
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
 use super::bad::{BadRead, chain};
+use super::host_fields::HostFields;
 use super::outputs::reserved;
 use crate::error::{DeviceError, LoadError, SourceError};
+use crate::layout::BatchLayout;
+use crate::staging::ShortField;
 
 /// A batch being filled. There is one a slot, used again for every batch; the channel that hands it to the workers and the
 /// countdown of the slot's regions order the relaxed stores.
@@ -15,15 +19,14 @@ pub(super) struct Assembly {
     /// The epoch and the batch's number.
     batch: [AtomicU64; 2],
     samples: AtomicU64,
-    /// The last so many samples repeat others.
+    /// The last `padding` samples repeat others.
     padding: AtomicU64,
     indices: Vec<AtomicU64>,
-    labels: Vec<AtomicI64>,
-    labelled: AtomicBool,
+    host: Mutex<HostFields>,
     cancelled: AtomicBool,
     failure: Mutex<Option<Failure>>,
     noted: Mutex<Vec<BadRead>>,
-    /// The first so many of `noted` are out of the batch already.
+    /// The first `dropped` of `noted` are out of the batch already.
     dropped: AtomicU64,
     read_ns: AtomicU64,
 }
@@ -33,7 +36,7 @@ pub(super) struct Assembly {
 pub(super) enum Failure {
     Source { index: u64, source: SourceError },
     Panic { index: u64, message: String },
-    Short { index: u64, written: usize, expected: usize },
+    Short { index: u64, short: ShortField },
 }
 
 impl Failure {
@@ -41,17 +44,19 @@ impl Failure {
         match self {
             Self::Source { index, source } => LoadError::Sample { index, batch, source },
             Self::Panic { index, message } => LoadError::Panic { index, batch, message },
-            Self::Short { index, written, expected } => LoadError::ShortSample { index, batch, written, expected },
+            Self::Short { index, short: ShortField { name: field, written, expected } } => {
+                LoadError::ShortSample { index, batch, field, written, expected }
+            }
         }
     }
 
-    /// What was wrong with the sample itself, in words.
+    /// What was wrong with the sample itself, as text.
     pub(super) fn describe(&self) -> String {
         match self {
             Self::Source { source, .. } => chain(&**source),
             Self::Panic { message, .. } => format!("the source panicked: {message}"),
-            Self::Short { written, expected, .. } => {
-                format!("the source wrote {written} of the sample's {expected} bytes")
+            Self::Short { short: ShortField { name, written, expected }, .. } => {
+                format!("the source wrote {written} of the {expected} bytes of field `{name}`")
             }
         }
     }
@@ -76,17 +81,15 @@ impl Assembly {
     ///
     /// # Errors
     /// [`DeviceError::OutOfMemory`].
-    pub(super) fn new(samples: usize) -> Result<Self, DeviceError> {
-        let (mut indices, mut labels) = (reserved(samples)?, reserved(samples)?);
+    pub(super) fn new(layout: &BatchLayout, samples: usize) -> Result<Self, DeviceError> {
+        let mut indices = reserved(samples)?;
         indices.resize_with(samples, AtomicU64::default);
-        labels.resize_with(samples, AtomicI64::default);
         Ok(Self {
             batch: [AtomicU64::new(0), AtomicU64::new(0)],
             samples: AtomicU64::new(0),
             padding: AtomicU64::new(0),
             indices,
-            labels,
-            labelled: AtomicBool::new(false),
+            host: Mutex::new(HostFields::new(layout)?),
             cancelled: AtomicBool::new(false),
             failure: Mutex::new(None),
             noted: Mutex::default(),
@@ -107,7 +110,6 @@ impl Assembly {
         self.padding.store(padding as u64, Ordering::Relaxed);
         self.samples.store(indices.len() as u64, Ordering::Relaxed);
         self.indices.iter().zip(indices).for_each(|(slot, index)| slot.store(index, Ordering::Relaxed));
-        self.labelled.store(false, Ordering::Relaxed);
         self.cancelled.store(false, Ordering::Relaxed);
         self.read_ns.store(0, Ordering::Relaxed);
         *self.failure() = None;
@@ -132,12 +134,17 @@ impl Assembly {
         self.indices[position].load(Ordering::Relaxed)
     }
 
-    /// Another sample takes a place.
+    /// The index that errors name which belong to no sample.
+    pub(super) fn first_index(&self) -> u64 {
+        self.indices.first().map_or(0, |index| index.load(Ordering::Relaxed))
+    }
+
+    /// Another sample takes a position.
     pub(super) fn set_index(&self, position: usize, index: u64) {
         self.indices[position].store(index, Ordering::Relaxed);
     }
 
-    /// Keeps a bad sample in mind, and the batch goes on.
+    /// Notes a bad sample, and the batch goes on.
     pub(super) fn note(&self, noted: BadRead) {
         self.noted().push(noted);
     }
@@ -151,7 +158,7 @@ impl Assembly {
         noted
     }
 
-    /// Takes the samples out that were left out since the last call, and tells the place of the first of them; `None` if there are
+    /// Removes the samples that were left out since the last call. Returns the position of the first of them; `None` if there are
     /// none. No worker may be at work.
     pub(super) fn drop_skipped(&self) -> Option<usize> {
         let mut noted = self.noted();
@@ -175,19 +182,19 @@ impl Assembly {
         Some(first)
     }
 
-    pub(super) fn set_label(&self, position: usize, label: i64) {
-        self.labels[position].store(label, Ordering::Relaxed);
-        self.labelled.store(true, Ordering::Relaxed);
+    /// Takes over what a worker has read of a run's fields on the host.
+    pub(super) fn add_host(&self, from: &HostFields, run: &Range<usize>) {
+        if !from.is_empty() {
+            self.host().copy_run(from, run);
+        }
     }
 
-    /// Copies indices and labels out, replacing what the vectors hold.
-    pub(super) fn copy_out(&self, indices: &mut Vec<u64>, labels: &mut Vec<i64>) {
-        let samples = self.samples();
+    /// Copies the indices out, replacing what the list holds, and swaps the fields on the host with those of an earlier batch.
+    pub(super) fn move_out(&self, indices: &mut Vec<u64>, host: &mut HostFields) {
         indices.clear();
-        indices.extend(self.indices[..samples].iter().map(|index| index.load(Ordering::Relaxed)));
-        labels.clear();
-        if self.labelled.load(Ordering::Relaxed) {
-            labels.extend(self.labels[..samples].iter().map(|label| label.load(Ordering::Relaxed)));
+        indices.extend(self.indices[..self.samples()].iter().map(|index| index.load(Ordering::Relaxed)));
+        if !host.is_empty() {
+            std::mem::swap(&mut *self.host(), host);
         }
     }
 
@@ -220,11 +227,15 @@ impl Assembly {
         Duration::from_nanos(self.read_ns.load(Ordering::Relaxed))
     }
 
-    fn noted(&self) -> std::sync::MutexGuard<'_, Vec<BadRead>> {
+    fn host(&self) -> MutexGuard<'_, HostFields> {
+        self.host.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    fn noted(&self) -> MutexGuard<'_, Vec<BadRead>> {
         self.noted.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    fn failure(&self) -> std::sync::MutexGuard<'_, Option<Failure>> {
+    fn failure(&self) -> MutexGuard<'_, Option<Failure>> {
         self.failure.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 }

@@ -3,15 +3,18 @@
 #[cfg(feature = "wgpu")]
 mod wgpu;
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use half::f16;
+use half::{bf16, f16};
 
 use super::outputs::{Output, OutputPool};
 use crate::backend::{Backend, Tensor};
 use crate::error::DeviceError;
-use crate::preprocess::{DType, Fingerprint, TensorDesc, batch_fingerprint};
+use crate::layout::{Element, FieldKey, LABEL, Scalar};
+use crate::preprocess::{Fingerprint, TensorDesc, batch_fingerprint};
+use crate::staging::as_integers;
 
 /// A batch on the device: a tensor, and which samples are in it.
 ///
@@ -73,7 +76,7 @@ impl<B: Backend> Batch<B> {
 
     /// The element type of the tensor.
     #[must_use]
-    pub fn dtype(&self) -> DType {
+    pub fn dtype(&self) -> Element {
         self.desc.dtype
     }
 
@@ -95,11 +98,22 @@ impl<B: Backend> Batch<B> {
         &self.output().indices
     }
 
-    /// The samples' labels, in the order of the tensor; `None` if the source has none.
+    /// The elements of a field on the host, sample after sample in the order of the tensor: [`Field::elements`](crate::Field::elements)
+    /// a sample. `None` if there is no such field on the host, or its elements are of another type.
     #[must_use]
-    pub fn labels(&self) -> Option<&[i64]> {
-        let labels = &self.output().labels;
-        (!labels.is_empty()).then_some(labels.as_slice())
+    pub fn host_field<T: Scalar>(&self, field: impl FieldKey) -> Option<&[T]> {
+        self.output().host.values(field, self.len())
+    }
+
+    /// The samples' labels as integers, in the order of the tensor: the field called `label` on the host, where there is one and it is a
+    /// single element. Those of type i64 are borrowed, others converted; [`host_field`](Self::host_field) has them as they are.
+    #[must_use]
+    pub fn labels(&self) -> Option<Cow<'_, [i64]>> {
+        if let Some(labels) = self.host_field(LABEL) {
+            return Some(Cow::Borrowed(labels));
+        }
+        let (element, bytes) = self.output().host.bytes(LABEL, self.len())?;
+        Some(Cow::Owned(as_integers(element, bytes).collect()))
     }
 
     /// The batch's number within its epoch, from zero.
@@ -187,17 +201,13 @@ impl<B: Backend> Batch<B> {
         self.on_pump(move || tensor.read(&desc))
     }
 
-    /// Waits for the device and reads the tensor back as f32; u8 and f16 elements are converted.
+    /// Waits for the device and reads the tensor back as f32; elements of other types are converted, to the nearest f32.
     ///
     /// # Errors
     /// The device's error.
     pub fn read_f32(&self) -> Result<Vec<f32>, DeviceError> {
         let bytes = self.read()?;
-        Ok(match self.desc.dtype {
-            DType::U8 => bytes.into_iter().map(f32::from).collect(),
-            DType::F16 => bytes.as_chunks().0.iter().map(|&b| f16::from_ne_bytes(b).to_f32()).collect(),
-            DType::F32 => bytes.as_chunks().0.iter().map(|&b| f32::from_ne_bytes(b)).collect(),
-        })
+        Ok(to_f32(self.desc.dtype, &bytes))
     }
 
     /// Waits for the device and reads each sample's fingerprint, computed there over the delivered bytes. `None` unless the loader
@@ -229,6 +239,22 @@ impl<B: Backend> Batch<B> {
             return result;
         }
         call()
+    }
+}
+
+/// Elements in native byte order as f32.
+fn to_f32(element: Element, bytes: &[u8]) -> Vec<f32> {
+    fn all<const N: usize>(bytes: &[u8], convert: impl Fn([u8; N]) -> f32) -> Vec<f32> {
+        bytes.as_chunks().0.iter().map(|&one| convert(one)).collect()
+    }
+    match element {
+        Element::U8 | Element::Bool => all(bytes, |[byte]| byte.into()),
+        Element::U16 => all(bytes, |one| u16::from_ne_bytes(one).into()),
+        Element::I32 => all(bytes, |one| i32::from_ne_bytes(one) as f32),
+        Element::I64 => all(bytes, |one| i64::from_ne_bytes(one) as f32),
+        Element::F16 => all(bytes, |one| f16::from_ne_bytes(one).to_f32()),
+        Element::Bf16 => all(bytes, |one| bf16::from_ne_bytes(one).to_f32()),
+        Element::F32 => all(bytes, f32::from_ne_bytes),
     }
 }
 

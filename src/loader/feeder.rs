@@ -8,8 +8,8 @@ use super::batch::Batch;
 use super::options::{LoaderOptions, check_counts};
 use super::outputs::{Output, OutputPool};
 use crate::backend::{Backend, Footprint, Input, Lane, LaneSpec, MemoryUse, Strategy, SubmissionId, Wait};
-use crate::error::{DeviceError, OpenError, Unsupported};
-use crate::layout::{BatchLayout, SampleLayout};
+use crate::error::{DeviceError, LayoutError, OpenError, Unsupported};
+use crate::layout::{BatchLayout, Placement, SampleLayout};
 use crate::preprocess::Preprocess;
 use crate::staging::{Fill, Finish};
 
@@ -127,18 +127,10 @@ impl<B: Backend> Feeder<B> {
     /// As [`Loader::new`](super::Loader::new).
     pub fn new(backend: &B, frame: SampleLayout, options: FeederOptions) -> Result<Self, OpenError> {
         let strategy = options.strategy.unwrap_or_else(|| backend.default_strategy());
-        check_counts(&[
-            ("batch_size", options.batch_size, usize::MAX),
-            ("slots", options.slots, LoaderOptions::MAX_POOLED),
-            ("outputs", options.outputs, LoaderOptions::MAX_POOLED),
-        ])?;
-        if strategy.is_direct() {
-            let reason = "it reads a dataset in place; frames are pushed through slots".to_owned();
-            return Err(Unsupported { strategy, reason }.into());
-        }
+        check(&frame, &options, strategy)?;
         let layout = BatchLayout::new(frame, options.batch_size)?;
         let spec = LaneSpec {
-            layout,
+            layout: layout.clone(),
             preprocess: options.preprocess.clone(),
             strategy,
             slots: options.slots,
@@ -151,14 +143,14 @@ impl<B: Backend> Feeder<B> {
         let footprint = backend.footprint(&spec)?;
         footprint.within(options.byte_budget)?;
         let mut lane = backend.open_lane(&spec)?;
-        let outputs = (0..options.outputs).map(|_| Ok(Output::new(lane.output()?, options.batch_size)?));
+        let outputs = (0..options.outputs).map(|_| Ok(Output::new(lane.output()?, &layout, options.batch_size)?));
         let outputs = Arc::new(OutputPool::new(outputs.collect::<Result<_, OpenError>>()?, None, Arc::default()));
         Ok(Self {
             lane,
             outputs,
             wanted_outputs: options.outputs,
             account: OutputAccount::new(footprint, options.outputs, options.byte_budget),
-            layout,
+            layout: layout.clone(),
             preprocess: options.preprocess,
             footprint,
             strategy,
@@ -277,7 +269,7 @@ impl<B: Backend> Feeder<B> {
             return Err(FeedError::AllTensorsLeased { outputs: self.wanted_outputs });
         }
         self.account.check(self.lane.memory(), self.outputs.taken())?;
-        let output = Output::new(self.lane.output()?, self.layout.batch_size())?;
+        let output = Output::new(self.lane.output()?, &self.layout, self.layout.batch_size())?;
         self.outputs.grow();
         Ok(output)
     }
@@ -299,13 +291,16 @@ impl<B: Backend> Feeder<B> {
 
     /// Fills the slot and submits it.
     fn send(&mut self, frames: &[&[u8]], mut fill: Fill, mut output: Output<B::Tensor>) -> Result<Batch<B>, FeedError> {
-        let frame_bytes = self.layout.sample().byte_len();
-        let mut region = fill.take_region(self.layout.copy_bytes(frames.len()));
-        for (number, frame) in frames.iter().enumerate() {
-            let at = number * frame_bytes;
-            // `check` compared the lengths.
-            let written = region.writer(at..at + frame_bytes).write(frame);
-            debug_assert!(written.is_ok());
+        let mut region = fill.take_region(&self.layout, frames.len());
+        for (position, &frame) in frames.iter().enumerate() {
+            let (mut writer, mut rest) = (region.writer(position, &mut []), frame);
+            for (number, field) in self.layout.sample().fields().iter().enumerate() {
+                let (bytes, others) = rest.split_at(field.byte_len());
+                // `check` compared the lengths.
+                let written = writer.field(number).and_then(|mut writer| writer.write(bytes));
+                debug_assert!(written.is_ok());
+                rest = others;
+            }
         }
         region.commit();
         let Finish::Filled(filled) = fill.finish() else {
@@ -314,17 +309,17 @@ impl<B: Backend> Feeder<B> {
         };
         output.indices.clear();
         output.indices.extend(self.fed..self.fed + frames.len() as u64);
-        let Output { tensor, indices, labels } = output;
+        let Output { tensor, indices, host } = output;
         match self.lane.submit(Input::Staged(filled), frames.len(), tensor) {
             Ok(submitted) => {
                 self.pending.push((submitted.id, submitted.tensor.clone()));
                 self.fed += frames.len() as u64;
                 let desc = self.preprocess.tensor(&self.layout, frames.len());
-                let output = Output { tensor: submitted.tensor, indices, labels };
+                let output = Output { tensor: submitted.tensor, indices, host };
                 Ok(Batch::new(output, Arc::clone(&self.outputs), desc, submitted.id, 0, Instant::now()))
             }
             Err(rejected) => {
-                self.outputs.put(Output { tensor: rejected.tensor, indices, labels });
+                self.outputs.put(Output { tensor: rejected.tensor, indices, host });
                 Err(rejected.error.into())
             }
         }
@@ -335,4 +330,22 @@ impl<B: Backend> Drop for Feeder<B> {
     fn drop(&mut self) {
         self.outputs.close();
     }
+}
+
+/// What can be refused before anything is made.
+fn check(frame: &SampleLayout, options: &FeederOptions, strategy: Strategy) -> Result<(), OpenError> {
+    check_counts(&[
+        ("batch_size", options.batch_size, usize::MAX),
+        ("slots", options.slots, LoaderOptions::MAX_POOLED),
+        ("outputs", options.outputs, LoaderOptions::MAX_POOLED),
+    ])?;
+    if strategy.is_direct() {
+        let reason = "it reads a dataset in place; frames are pushed through slots".to_owned();
+        return Err(Unsupported { strategy, reason }.into());
+    }
+    if let Some(field) = frame.fields().iter().find(|field| field.placement() == Placement::Host) {
+        let reason = "frames have fields on the device only";
+        return Err(LayoutError::FieldName { name: field.name().to_owned(), reason }.into());
+    }
+    Ok(())
 }

@@ -33,6 +33,7 @@ mod batch;
 mod cancel;
 mod epoch;
 mod feeder;
+mod host_fields;
 mod into_source;
 mod observe;
 mod open;

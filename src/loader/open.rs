@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::account::OutputAccount;
 use super::bad::{BadSampleLimit, BadSampleLog, Substitutes};
 use super::cancel::Canceller;
+use super::host_fields::HostFields;
 use super::into_source::IntoSource;
 use super::observe::activity::Activity;
 use super::observe::metrics::Metrics;
@@ -18,14 +19,15 @@ use super::tolerance::BadSamples;
 use super::worker::{Job, Worker};
 use super::{Loader, LoaderOptions, Order, Sampler};
 use crate::backend::{Backend, Footprint, Lane, LaneSpec, Strategy};
-use crate::error::{LayoutError, OpenError, Unsupported};
+use crate::error::{DeviceError, LayoutError, OpenError, Unsupported};
 use crate::layout::BatchLayout;
-use crate::memory::StableHostMemory;
-use crate::source::Source;
+use crate::source::{self, Source};
 
 /// What is decided before anything is allocated.
 struct Plan {
     spec: LaneSpec,
+    /// The source's own memory, for a strategy that reads it.
+    direct: Option<source::Direct>,
     footprint: Footprint,
     /// The source's number of samples, which is asked once.
     samples: u64,
@@ -44,20 +46,22 @@ impl Plan {
             subset.check(samples)?;
         }
         let strategy = options.strategy.unwrap_or_else(|| backend.default_strategy());
+        let layout = BatchLayout::new(source.layout(), options.batch_size)?;
+        let direct = if strategy.is_direct() { Some(own_memory(source, &layout, strategy)?) } else { None };
         let spec = LaneSpec {
-            layout: BatchLayout::new(source.layout(), options.batch_size)?,
+            layout,
             preprocess: options.preprocess.clone(),
             strategy,
             slots: options.slots,
             outputs: options.outputs,
             fingerprints: options.fingerprints,
-            memory: if strategy.is_direct() { Some(own_memory(source, strategy)?) } else { None },
+            memory: direct.as_ref().map(|direct| Arc::clone(direct.memory())),
             timing: options.timing || options.trace.is_some(),
         };
         let footprint = backend.footprint(&spec)?;
         footprint.within(options.byte_budget)?;
         let largest = Sampler::new(Order::new(samples, options), 0).largest();
-        Ok(Self { spec, footprint, samples, largest })
+        Ok(Self { spec, direct, footprint, samples, largest })
     }
 
     /// The device reads the source by itself, or workers do.
@@ -66,24 +70,20 @@ impl Plan {
     }
 
     /// How batches get their bytes, and what bounds them.
-    fn feeding(
-        &self,
-        source: &Arc<dyn Source>,
-        options: &LoaderOptions,
-        jobs: flume::Sender<Job>,
-    ) -> Result<(Feeding, Shape), OpenError> {
+    fn feeding(&mut self, options: &LoaderOptions, jobs: flume::Sender<Job>) -> Result<(Feeding, Shape), OpenError> {
         let slots = self.spec.slots;
-        if self.spec.memory.is_some() {
-            let direct = Direct::new(Arc::clone(source), slots, self.largest)?;
+        if let Some(direct) = self.direct.take() {
+            let seed = options.seed.unwrap_or_default();
+            let direct = Direct::new(direct, self.spec.layout.clone(), seed, slots, self.largest)?;
             return Ok((Feeding::Direct(direct), Shape::Direct { depth: slots }));
         }
         let skips = matches!(options.bad_samples, BadSamples::Skip(_));
-        let staged = Staged::new(slots, self.largest, jobs, self.spec.layout, options.workers, skips)?;
+        let staged = Staged::new(slots, self.largest, jobs, self.spec.layout.clone(), options.workers, skips)?;
         Ok((Feeding::Staged(staged), Shape::Staged { slots, unordered: !options.ordered }))
     }
 
     fn outputs<L: Lane>(&self, lane: &mut L) -> Result<Vec<Output<L::Tensor>>, OpenError> {
-        (0..self.spec.outputs).map(|_| Ok(Output::new(lane.output()?, self.largest)?)).collect()
+        (0..self.spec.outputs).map(|_| Ok(Output::new(lane.output()?, &self.spec.layout, self.largest)?)).collect()
     }
 }
 
@@ -102,7 +102,7 @@ impl<B: Backend> Loader<B> {
         reason = "one part after the other, in the order in which they depend on each other"
     )]
     fn open(backend: &B, source: Arc<dyn Source>, options: LoaderOptions) -> Result<Self, OpenError> {
-        let plan = Plan::new(backend, &*source, &options)?;
+        let mut plan = Plan::new(backend, &*source, &options)?;
         let mut lane = backend.open_lane(&plan.spec)?;
         let (strategy, workers) = (plan.spec.strategy, plan.workers(&options));
         let tensors = plan.outputs(&mut lane)?;
@@ -111,7 +111,7 @@ impl<B: Backend> Loader<B> {
         let (pump, inbox) = flume::unbounded();
         let (deliver, deliveries) = flume::unbounded();
         let (jobs, job_queue) = flume::unbounded();
-        let (feeding, shape) = plan.feeding(&source, &options, jobs)?;
+        let (feeding, shape) = plan.feeding(&options, jobs)?;
         let outputs = Arc::new(OutputPool::new(tensors, Some(pump.clone()), metrics.held()));
         let (canceller, watched) = (Canceller::new(deliver.downgrade()), deliver.downgrade());
         let serving = Pump {
@@ -133,19 +133,24 @@ impl<B: Backend> Loader<B> {
             finished: Vec::with_capacity(options.slots + options.outputs),
             ask_device: false,
         };
-        let worker = |number| Worker {
-            number,
-            source: Arc::clone(&source),
-            policy: options.bad_samples,
-            substitutes: options
-                .bad_samples
-                .substitutes()
-                .then(|| Substitutes::new(options.seed.unwrap_or_default(), plan.samples, options.subset.clone())),
-            activity: Arc::clone(&activity),
-            recorder: recorder.as_ref().map(Recorder::fork),
+        let seed = options.seed.unwrap_or_default();
+        let worker = |number| {
+            let substitutes =
+                options.bad_samples.substitutes().then(|| Substitutes::new(seed, plan.samples, options.subset.clone()));
+            Ok(Worker {
+                number,
+                source: Arc::clone(&source),
+                seed,
+                policy: options.bad_samples,
+                substitutes,
+                activity: Arc::clone(&activity),
+                recorder: recorder.as_ref().map(Recorder::fork),
+                host: HostFields::new(&plan.spec.layout)?,
+            })
         };
+        let reading = (0..workers).map(worker).collect::<Result<Vec<_>, DeviceError>>()?;
         let mut threads = Threads::new(options.shutdown_timeout);
-        threads.start_workers((0..workers).map(worker), &job_queue, &pump)?;
+        threads.start_workers(reading.into_iter(), &job_queue, &pump)?;
         if let Some(timeout) = options.stall_timeout {
             threads.start_watchdog(Arc::clone(&activity), timeout, watched)?;
         }
@@ -175,7 +180,14 @@ impl<B: Backend> Loader<B> {
 }
 
 /// The source's own memory, for a strategy that reads it directly.
-fn own_memory(source: &dyn Source, strategy: Strategy) -> Result<Arc<dyn StableHostMemory>, OpenError> {
-    let reason = "the source does not lie in memory that a device may read (see `Source::memory`)".to_owned();
-    source.memory().ok_or(OpenError::Unsupported(Unsupported { strategy, reason }))
+fn own_memory(source: &dyn Source, layout: &BatchLayout, strategy: Strategy) -> Result<source::Direct, OpenError> {
+    let unsupported = |reason: String| OpenError::Unsupported(Unsupported { strategy, reason });
+    let fields = layout.sample().on_device().count();
+    if fields > 1 {
+        return Err(unsupported(format!(
+            "it reads one field of each sample in place, and these have {fields} on the device"
+        )));
+    }
+    let reason = "the source does not lie in memory that a device may read (see `Source::direct`)";
+    source.direct().ok_or_else(|| unsupported(reason.to_owned()))
 }

@@ -5,18 +5,20 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
+use super::host_fields::HostFields;
 use super::observe::metrics::nanoseconds;
 use super::pump::ToPump;
 use super::waiter::Waiter;
 use crate::backend::Tensor;
 use crate::error::DeviceError;
+use crate::layout::BatchLayout;
 
 /// A tensor and the host-side lists that travel with it; all are used again.
 #[derive(Debug)]
 pub(super) struct Output<T> {
     pub(super) tensor: T,
     pub(super) indices: Vec<u64>,
-    pub(super) labels: Vec<i64>,
+    pub(super) host: HostFields,
 }
 
 impl<T> Output<T> {
@@ -24,8 +26,8 @@ impl<T> Output<T> {
     ///
     /// # Errors
     /// [`DeviceError::OutOfMemory`].
-    pub(super) fn new(tensor: T, samples: usize) -> Result<Self, DeviceError> {
-        Ok(Self { tensor, indices: reserved(samples)?, labels: reserved(samples)? })
+    pub(super) fn new(tensor: T, layout: &BatchLayout, samples: usize) -> Result<Self, DeviceError> {
+        Ok(Self { tensor, indices: reserved(samples)?, host: HostFields::new(layout)? })
     }
 }
 
@@ -180,11 +182,11 @@ impl<T> OutputPool<T> {
 
     /// The user keeps a tensor: its lease ends, and another takes its place.
     pub(super) fn take_out(&self, output: Output<T>) -> T {
-        let Output { tensor, indices, labels } = output;
+        let Output { tensor, indices, host } = output;
         self.taken.fetch_add(1, Ordering::Relaxed);
         self.leased.fetch_sub(1, Ordering::Release);
         if self.pump.is_some() {
-            self.send(ToPump::Replace { indices, labels });
+            self.send(ToPump::Replace { indices, host });
         } else {
             self.shrink();
         }
@@ -253,6 +255,7 @@ impl<T: Tensor> OutputPool<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::layout::SampleLayout;
     use crate::preprocess::{Fingerprint, TensorDesc};
 
     /// A tensor with a name, whose device is told what it has finished.
@@ -297,10 +300,15 @@ mod tests {
         }
     }
 
+    fn layout() -> BatchLayout {
+        BatchLayout::new(SampleLayout::bytes(&[1]).expect("a sample"), 1).expect("a batch")
+    }
+
     /// Tensors, and the pool of them.
     fn pool<const N: usize>(names: [char; N]) -> ([Named; N], OutputPool<Named>) {
         let tensors = names.map(|name| Named(name, Arc::default(), Arc::default()));
-        let outputs = tensors.iter().map(|tensor| Output::new(tensor.clone(), 1).expect("a little memory")).collect();
+        let outputs =
+            tensors.iter().map(|tensor| Output::new(tensor.clone(), &layout(), 1).expect("a little memory")).collect();
         (tensors, OutputPool::new(outputs, None, Arc::default()))
     }
 
@@ -348,7 +356,7 @@ mod tests {
     #[test]
     fn lists_that_memory_does_not_hold_are_an_error() {
         for entries in [1 << 46, usize::MAX] {
-            let refused = Output::new((), entries).expect_err("no machine has that");
+            let refused = Output::new((), &layout(), entries).expect_err("no machine has that");
             assert!(matches!(refused, DeviceError::OutOfMemory { bytes, .. } if bytes >= 1 << 49), "{refused}");
         }
     }

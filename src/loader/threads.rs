@@ -56,7 +56,7 @@ impl Threads {
         let panic = Arc::clone(&self.pump_panic);
         self.start("gpufeed-pump".to_owned(), move || {
             if let Err(payload) = catch_unwind(AssertUnwindSafe(|| pump.run())) {
-                let message = format!("it panicked: {}", panic_message(&*payload));
+                let message = format!("it panicked: {}", panic_message(payload));
                 log::error!("the loader's pump stopped: {message}");
                 *panic.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = Some(message);
             }

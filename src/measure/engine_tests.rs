@@ -10,7 +10,7 @@ use crate::layout::SampleLayout;
 use crate::loader::LoaderOptions;
 use crate::measure::plan::Timing;
 use crate::preprocess::Normalize;
-use crate::source::random_images;
+use crate::source::{SampleContext, random_images};
 use crate::staging::SampleWriter;
 
 fn images() -> Arc<dyn Source> {
@@ -63,10 +63,10 @@ impl Source for Rots {
         self.inner.len()
     }
 
-    fn read(&self, index: u64, out: &mut SampleWriter<'_>) -> Result<(), SourceError> {
+    fn read(&self, sample: &SampleContext, out: &mut SampleWriter<'_>) -> Result<(), SourceError> {
         let read = self.reads.fetch_add(1, Ordering::Relaxed);
         if read < self.honest {
-            return self.inner.read(index, out);
+            return self.inner.read(sample, out);
         }
         Ok(out.write(&vec![read as u8; out.len()])?)
     }

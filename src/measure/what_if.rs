@@ -14,10 +14,11 @@ use super::cycled::Cycled;
 use super::outcome::VerifyError;
 use super::rounds::{open, pass};
 use crate::backend::Backend;
+use crate::error::OpenError;
 use crate::loader::LoaderOptions;
 use crate::preprocess::Preprocess;
-use crate::source::{MemorySource, Source};
-use crate::staging::SampleWriter;
+use crate::source::{MemorySource, SampleContext, Source};
+use crate::staging::SampleBuffer;
 
 /// Bytes that are held in memory at most.
 const MAX_HELD: usize = 256 << 20;
@@ -147,18 +148,20 @@ fn measure<B: Backend>(
     Ok(round.map(|round| (round.samples_s, round.gb_s)))
 }
 
-/// The first samples, in memory.
+/// The first samples, in memory, without their fields on the host.
 fn replay(source: &dyn Source, batch_size: usize) -> Result<MemorySource, VerifyError> {
     let layout = source.layout();
     let bytes = layout.byte_len();
     let fit = (MAX_HELD / bytes.max(1)).clamp(1, batch_size.saturating_mul(HELD_BATCHES));
     let samples = usize::try_from(source.len()).unwrap_or(usize::MAX).min(fit);
-    let mut memory = vec![0; samples * bytes];
-    for (index, sample) in (0u64..).zip(memory.chunks_exact_mut(bytes)) {
-        let read = source.read(index, &mut SampleWriter::over(sample));
+    let mut memory = Vec::with_capacity(samples * bytes);
+    let mut sample = SampleBuffer::new(layout.clone()).map_err(OpenError::from)?;
+    for index in 0..samples as u64 {
+        let read = source.read(&SampleContext::of(index), &mut sample.writer());
         read.map_err(|source| VerifyError::Source { batch: 0, index, source })?;
+        layout.on_device().for_each(|field| memory.extend_from_slice(sample.bytes(field.name()).unwrap_or_default()));
     }
-    Ok(MemorySource::new(memory, layout)?)
+    Ok(MemorySource::new(memory, layout.without_host())?)
 }
 
 #[cfg(test)]
@@ -168,6 +171,7 @@ mod tests {
     use crate::backend::host::{Faults, HostBackend};
     use crate::error::SourceError;
     use crate::layout::SampleLayout;
+    use crate::staging::SampleWriter;
 
     const SLOW: Duration = Duration::from_millis(20);
 
@@ -182,7 +186,7 @@ mod tests {
             30
         }
 
-        fn read(&self, _: u64, out: &mut SampleWriter<'_>) -> Result<(), SourceError> {
+        fn read(&self, _: &SampleContext, out: &mut SampleWriter<'_>) -> Result<(), SourceError> {
             std::thread::sleep(SLOW);
             Ok(out.write(&[7; 12])?)
         }
@@ -229,7 +233,7 @@ mod tests {
             fn len(&self) -> u64 {
                 3
             }
-            fn read(&self, _: u64, _: &mut SampleWriter<'_>) -> Result<(), SourceError> {
+            fn read(&self, _: &SampleContext, _: &mut SampleWriter<'_>) -> Result<(), SourceError> {
                 Err("broken".into())
             }
         }

@@ -6,17 +6,19 @@
 mod fingerprint;
 mod normalize;
 mod oracle;
+mod output;
 mod tensor;
 
 pub use fingerprint::{Fingerprint, batch_fingerprint, fingerprint};
 pub use normalize::{FloatType, Normalize, TensorLayout};
 pub use oracle::{F32_ERROR_ULPS, error_bound, expected};
-pub use tensor::{DType, Shape, TensorDesc};
+pub use output::{OutputField, OutputLayout};
+pub use tensor::{Shape, TensorDesc};
 
 use crate::error::LayoutError;
 use crate::layout::{BatchLayout, SampleLayout};
 
-/// What the device does with the delivered bytes.
+/// What the device does with the bytes of a sample's first field. Further fields are delivered as they are.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub enum Preprocess {
     /// The tensor is the samples' own bytes.
@@ -27,23 +29,24 @@ pub enum Preprocess {
 }
 
 impl Preprocess {
-    /// Checks that these parameters fit the samples.
+    /// Checks that these parameters fit the samples' first field.
     ///
     /// # Errors
     /// [`LayoutError`] names the parameter that does not fit.
-    pub fn validate(&self, sample: SampleLayout) -> Result<(), LayoutError> {
+    pub fn validate(&self, sample: &SampleLayout) -> Result<(), LayoutError> {
         match self {
             Self::Raw => Ok(()),
-            Self::Normalize(normalize) => normalize.validate(sample),
+            Self::Normalize(normalize) => normalize.validate(sample.first()),
         }
     }
 
-    /// The tensor that a batch of `samples` samples becomes.
+    /// The tensor that the first field of `samples` samples becomes.
     #[must_use]
     pub fn tensor(&self, layout: &BatchLayout, samples: usize) -> TensorDesc {
+        let field = layout.sample().first();
         match self {
-            Self::Raw => TensorDesc::raw(layout.sample(), samples),
-            Self::Normalize(normalize) => TensorDesc::normalized(normalize, layout.sample(), samples),
+            Self::Raw => TensorDesc::raw(field, samples),
+            Self::Normalize(normalize) => TensorDesc::normalized(normalize, field, samples),
         }
     }
 }

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::error::LayoutError;
-use crate::layout::SampleLayout;
+use crate::layout::{Field, ImageLayout};
 
 /// The order of a tensor's dimensions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
@@ -75,12 +75,17 @@ impl Normalize {
         self
     }
 
-    /// Checks that the parameters are finite, that no `std` is zero, and that they fit the samples.
+    /// Checks that the parameters are finite, that no `std` is zero, and that they fit the field.
     ///
     /// # Errors
     /// [`LayoutError::NotAnImage`], [`LayoutError::ChannelCount`] or [`LayoutError::BadParameter`].
-    pub fn validate(&self, sample: SampleLayout) -> Result<(), LayoutError> {
-        let image = sample.as_image().ok_or_else(|| LayoutError::NotAnImage { layout: sample.to_string() })?;
+    pub fn validate(&self, field: &Field) -> Result<(), LayoutError> {
+        let image = field.as_image().ok_or_else(|| LayoutError::NotAnImage { layout: field.to_string() })?;
+        self.validate_for(image)
+    }
+
+    /// As [`validate`](Self::validate), for a field that is an image.
+    pub(super) fn validate_for(&self, image: ImageLayout) -> Result<(), LayoutError> {
         let channels = image.channels();
         for (what, values) in [("mean", &self.mean), ("std", &self.std)] {
             if values.len() != channels {
@@ -120,31 +125,32 @@ impl Normalize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::layout::Element;
 
-    fn rgb() -> SampleLayout {
-        SampleLayout::image(4, 4, 3).expect("a valid layout")
+    fn rgb() -> Field {
+        Field::image("image", 4, 4, 3).expect("a valid field")
     }
 
     #[test]
     fn presets_fit_their_images() {
-        Normalize::imagenet().validate(rgb()).expect("ImageNet fits RGB");
-        Normalize::unit(1).validate(SampleLayout::image(4, 4, 1).expect("valid")).expect("unit fits grey");
+        Normalize::imagenet().validate(&rgb()).expect("ImageNet fits RGB");
+        Normalize::unit(1).validate(&Field::image("grey", 4, 4, 1).expect("valid")).expect("unit fits grey");
         assert_eq!(Normalize::unit(3).scale(0) * 255.0, 1.0);
     }
 
     #[test]
     fn bad_parameters_are_named() {
-        let zero = Normalize::new(&[0.0; 3], &[1.0, 0.0, 1.0]).validate(rgb());
+        let zero = Normalize::new(&[0.0; 3], &[1.0, 0.0, 1.0]).validate(&rgb());
         assert!(matches!(zero, Err(LayoutError::BadParameter { what: "std", channel: 1, .. })));
-        let nan = Normalize::new(&[0.0, f64::NAN, 0.0], &[1.0; 3]).validate(rgb());
+        let nan = Normalize::new(&[0.0, f64::NAN, 0.0], &[1.0; 3]).validate(&rgb());
         assert!(matches!(nan, Err(LayoutError::BadParameter { what: "mean", channel: 1, .. })));
-        let empty = Normalize::new(&[], &[]).validate(rgb());
+        let empty = Normalize::new(&[], &[]).validate(&rgb());
         assert!(matches!(empty, Err(LayoutError::ChannelCount { got: 0, channels: 3, .. })));
-        let short = Normalize::new(&[0.0; 3], &[1.0]).validate(rgb());
+        let short = Normalize::new(&[0.0; 3], &[1.0]).validate(&rgb());
         assert!(matches!(short, Err(LayoutError::ChannelCount { what: "std", got: 1, .. })));
-        let tiny = Normalize::new(&[0.0; 3], &[1e-40; 3]).validate(rgb());
+        let tiny = Normalize::new(&[0.0; 3], &[1e-40; 3]).validate(&rgb());
         assert!(matches!(tiny, Err(LayoutError::BadParameter { what: "std", channel: 0, .. })));
-        let bytes = SampleLayout::bytes(&[7]).expect("valid");
-        assert!(matches!(Normalize::unit(1).validate(bytes), Err(LayoutError::NotAnImage { .. })));
+        let bytes = Field::array("bytes", Element::U8, &[7]).expect("valid");
+        assert!(matches!(Normalize::unit(1).validate(&bytes), Err(LayoutError::NotAnImage { .. })));
     }
 }

@@ -30,7 +30,7 @@ fn visit(
     mut each: impl FnMut(usize, u8),
 ) -> Result<(), LayoutError> {
     let (plane, channels) = (image.plane(), image.channels());
-    normalize.validate(crate::layout::SampleLayout::Image(image))?;
+    normalize.validate_for(image)?;
     let bytes = plane * channels;
     if images.is_empty() || !images.len().is_multiple_of(bytes) {
         let expected = images.len().div_ceil(bytes).max(1) * bytes;

@@ -2,44 +2,8 @@
 
 use std::fmt;
 
-use serde::Serialize;
-
 use super::normalize::{FloatType, Normalize, TensorLayout};
-use crate::layout::{MAX_RANK, SampleLayout, VECTOR_ALIGN, align_up};
-
-/// The element type of a tensor.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum DType {
-    /// Unsigned bytes.
-    U8,
-    /// 16-bit floats.
-    F16,
-    /// 32-bit floats.
-    F32,
-}
-
-impl DType {
-    /// Bytes of one element.
-    #[must_use]
-    pub const fn size(self) -> usize {
-        match self {
-            Self::U8 => 1,
-            Self::F16 => 2,
-            Self::F32 => 4,
-        }
-    }
-}
-
-impl fmt::Display for DType {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::U8 => "u8",
-            Self::F16 => "f16",
-            Self::F32 => "f32",
-        })
-    }
-}
+use crate::layout::{Element, Field, MAX_RANK, VECTOR_ALIGN, align_up};
 
 /// The dimensions of a tensor, the batch first.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -75,35 +39,35 @@ pub struct TensorDesc {
     /// The dimensions, the batch first.
     pub shape: Shape,
     /// The element type.
-    pub dtype: DType,
+    pub dtype: Element,
 }
 
 impl TensorDesc {
-    /// The samples as they are: images stay HWC.
-    pub(crate) fn raw(sample: SampleLayout, samples: usize) -> Self {
-        match sample {
-            SampleLayout::Image(image) => Self {
-                shape: Shape::of_batch(samples, &[image.height(), image.width(), image.channels()]),
-                dtype: DType::U8,
-            },
-            SampleLayout::F32(dims) => Self { shape: Shape::of_batch(samples, dims.as_slice()), dtype: DType::F32 },
-            SampleLayout::Bytes(dims) => Self { shape: Shape::of_batch(samples, dims.as_slice()), dtype: DType::U8 },
-        }
+    /// A field as it is: images stay HWC.
+    pub(crate) fn raw(field: &Field, samples: usize) -> Self {
+        Self { shape: Shape::of_batch(samples, field.dims()), dtype: field.element() }
     }
 
-    /// Normalised images. Samples that are no images are described as raw; `validate` refuses them first.
-    pub(crate) fn normalized(normalize: &Normalize, sample: SampleLayout, samples: usize) -> Self {
-        let Some(image) = sample.as_image() else { return Self::raw(sample, samples) };
+    /// Normalised images. A field that is no image is described as raw; `validate` refuses it first.
+    pub(crate) fn normalized(normalize: &Normalize, field: &Field, samples: usize) -> Self {
+        let Some(image) = field.as_image() else { return Self::raw(field, samples) };
         let (h, w, c) = (image.height(), image.width(), image.channels());
         let dims = match normalize.layout {
             TensorLayout::Nchw => [c, h, w],
             TensorLayout::Nhwc => [h, w, c],
         };
         let dtype = match normalize.dtype {
-            FloatType::F32 => DType::F32,
-            FloatType::F16 => DType::F16,
+            FloatType::F32 => Element::F32,
+            FloatType::F16 => Element::F16,
         };
         Self { shape: Shape::of_batch(samples, &dims), dtype }
+    }
+
+    /// The same tensor of another number of samples.
+    #[must_use]
+    pub(crate) fn of(mut self, samples: usize) -> Self {
+        self.shape.dims[0] = samples;
+        self
     }
 
     /// The number of elements.

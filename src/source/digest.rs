@@ -34,9 +34,9 @@ impl Digest {
 
     /// Adds labels, where there are any.
     #[cfg(feature = "npy")]
-    pub(super) fn add_labels(&mut self, labels: Option<&[i64]>) {
-        self.add_number(labels.map_or(u64::MAX, |labels| labels.len() as u64));
-        labels.unwrap_or_default().iter().for_each(|label| self.add_number(label.cast_unsigned()));
+    pub(super) fn add_labels(&mut self, labels: Option<impl ExactSizeIterator<Item = i64>>) {
+        self.add_number(labels.as_ref().map_or(u64::MAX, |labels| labels.len() as u64));
+        labels.into_iter().flatten().for_each(|label| self.add_number(label.cast_unsigned()));
     }
 
     pub(super) fn finish(self) -> [u8; 16] {

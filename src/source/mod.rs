@@ -3,10 +3,13 @@
 //! A [`Source`] is random access by index, and several threads read it at once. gpufeed brings sources for memory, `.npy`
 //! files and folders of images; anything else is a small `impl Source` (see the example `02-custom-source`).
 
+mod column;
+mod context;
 #[cfg(feature = "images")]
 mod decode;
 #[cfg(any(feature = "images", feature = "npy"))]
 mod digest;
+mod direct;
 #[cfg(feature = "images")]
 mod folder;
 mod identity;
@@ -23,16 +26,17 @@ mod synthetic;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::error::SourceError;
+use crate::error::{LayoutError, SourceError};
 use crate::layout::SampleLayout;
-use crate::memory::StableHostMemory;
 use crate::staging::SampleWriter;
 
+pub use context::SampleContext;
 #[cfg(feature = "images")]
 pub use decode::{
     Damaged, DamagedImage, DamagedImages, DecodeOptions, Decoder, DecoderUnavailable, ImageError, ImageProblem,
     UnknownDecoder,
 };
+pub use direct::Direct;
 #[cfg(feature = "images")]
 pub use folder::{Fit, FolderError, FolderOptions, FolderSource};
 pub use identity::FileIdentity;
@@ -65,38 +69,71 @@ pub struct LabelCount {
     pub samples: u64,
 }
 
+/// Labels do not fit their samples.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum LabelError {
+    /// There are more or fewer than samples.
+    #[error(transparent)]
+    Count(#[from] LabelCount),
+    /// The samples have a field of that name already.
+    #[error(transparent)]
+    Layout(#[from] LayoutError),
+}
+
 /// A set of equal samples that can be read in any order, from several threads at once.
 ///
 /// ```
-/// use gpufeed::{SampleLayout, SampleWriter, Source, SourceError};
+/// use gpufeed::{SampleContext, SampleLayout, SampleWriter, Source, SourceError};
 ///
 /// /// A thousand grey squares, each darker than the one before.
 /// struct Squares(SampleLayout);
 ///
 /// impl Source for Squares {
 ///     fn layout(&self) -> SampleLayout {
-///         self.0
+///         self.0.clone()
 ///     }
 ///     fn len(&self) -> u64 {
 ///         1000
 ///     }
-///     fn read(&self, index: u64, out: &mut SampleWriter<'_>) -> Result<(), SourceError> {
-///         let grey = 255 - (index * 255 / 1000) as u8;
+///     fn read(&self, sample: &SampleContext, out: &mut SampleWriter<'_>) -> Result<(), SourceError> {
+///         let grey = 255 - (sample.index * 255 / 1000) as u8;
 ///         out.write(&vec![grey; out.len()])?;
 ///         Ok(())
 ///     }
 /// }
 /// # let squares = Squares(SampleLayout::image(8, 8, 1)?);
 /// # let mut memory = [0; 64];
-/// # squares.read(999, &mut SampleWriter::over(&mut memory))?;
+/// # squares.read(&SampleContext::of(999), &mut SampleWriter::over(&mut memory))?;
 /// # assert_eq!(memory, [1; 64]);
 /// # Ok::<(), SourceError>(())
 /// ```
+///
+/// Samples with a label, or with several fields, name them in their [layout](SampleLayout::with_label) and write each:
+///
+/// ```
+/// # use gpufeed::{Element, SampleContext, SampleLayout, SampleWriter, Source, SourceError};
+/// # struct Squares;
+/// # impl Source for Squares {
+/// #     fn layout(&self) -> SampleLayout {
+/// #         let layout = SampleLayout::image(8, 8, 1).and_then(|layout| layout.with_label(Element::I64));
+/// #         layout.expect("a valid layout")
+/// #     }
+/// #     fn len(&self) -> u64 {
+/// #         1000
+/// #     }
+/// fn read(&self, sample: &SampleContext, out: &mut SampleWriter<'_>) -> Result<(), SourceError> {
+///     out.write(&[0; 64])?;
+///     out.label(sample.index as i64 % 10)?;
+///     Ok(())
+/// }
+/// # }
+/// ```
 pub trait Source: Send + Sync {
-    /// What every sample is. Constant for the life of the source.
+    /// What every sample is. A loader asks once, when it is opened.
     fn layout(&self) -> SampleLayout;
 
-    /// The number of samples. Constant for the life of the source.
+    /// The number of samples. A loader asks once, when it is opened.
     fn len(&self) -> u64;
 
     /// Whether there are no samples.
@@ -104,35 +141,17 @@ pub trait Source: Send + Sync {
         self.len() == 0
     }
 
-    /// Writes sample `index` (below [`len`](Self::len)), all of it, from front to back.
+    /// Writes a sample (its index is below [`len`](Self::len)): every field, all of it, from front to back. Fields may be written in any
+    /// order, and in turns.
     ///
     /// Called from several threads at once. It may block; it should not wait for other samples.
     ///
     /// # Errors
     /// Anything; it reaches the user as [`LoadError::Sample`](crate::LoadError::Sample) with the index.
-    fn read(&self, index: u64, out: &mut SampleWriter<'_>) -> Result<(), SourceError>;
+    fn read(&self, sample: &SampleContext, out: &mut SampleWriter<'_>) -> Result<(), SourceError>;
 
     /// The memory that all samples lie in, for strategies that let the device read it by itself; `None` where there is none.
-    fn memory(&self) -> Option<Arc<dyn StableHostMemory>> {
-        None
-    }
-
-    /// The byte offset of sample `index` in [`memory`](Self::memory). Asked only where there is such memory.
-    fn position(&self, index: u64) -> u64 {
-        index.saturating_mul(self.layout().byte_len() as u64)
-    }
-
-    /// Called before each batch that a device reads from [`memory`](Self::memory): checks that it still holds what it did.
-    ///
-    /// # Errors
-    /// Anything; the batch is not sent.
-    fn check(&self) -> Result<(), SourceError> {
-        Ok(())
-    }
-
-    /// The label of sample `index`, where there are labels. All samples have one, or none has.
-    fn label(&self, index: u64) -> Option<i64> {
-        let _ = index;
+    fn direct(&self) -> Option<Direct> {
         None
     }
 
@@ -165,24 +184,12 @@ impl<S: Source + ?Sized> Source for Arc<S> {
         (**self).len()
     }
 
-    fn read(&self, index: u64, out: &mut SampleWriter<'_>) -> Result<(), SourceError> {
-        (**self).read(index, out)
+    fn read(&self, sample: &SampleContext, out: &mut SampleWriter<'_>) -> Result<(), SourceError> {
+        (**self).read(sample, out)
     }
 
-    fn memory(&self) -> Option<Arc<dyn StableHostMemory>> {
-        (**self).memory()
-    }
-
-    fn position(&self, index: u64) -> u64 {
-        (**self).position(index)
-    }
-
-    fn check(&self) -> Result<(), SourceError> {
-        (**self).check()
-    }
-
-    fn label(&self, index: u64) -> Option<i64> {
-        (**self).label(index)
+    fn direct(&self) -> Option<Direct> {
+        (**self).direct()
     }
 
     fn summary(&self) -> SourceSummary {
@@ -196,15 +203,4 @@ impl<S: Source + ?Sized> Source for Arc<S> {
     fn digest(&self) -> Option<[u8; 16]> {
         (**self).digest()
     }
-}
-
-/// The label of sample `index` in a list with one label a sample, or none at all.
-fn label_at(labels: Option<&[i64]>, index: u64) -> Option<i64> {
-    labels?.get(usize::try_from(index).ok()?).copied()
-}
-
-/// Checks that there is one label a sample.
-fn one_label_each(labels: &[i64], samples: u64) -> Result<(), LabelCount> {
-    let labels = labels.len() as u64;
-    if labels == samples { Ok(()) } else { Err(LabelCount { labels, samples }) }
 }

@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 
-use super::{MemorySource, OutOfRange, Source};
+use half::{bf16, f16};
+
+use super::{MemorySource, OutOfRange, SampleContext, Source};
 use crate::error::{LayoutError, SourceError};
-use crate::layout::SampleLayout;
+use crate::layout::{Element, Field, LABEL, Placement, SampleLayout};
 use crate::memory::HostArena;
-use crate::staging::SampleWriter;
+use crate::staging::{FieldWriter, SampleWriter};
 
 /// Bytes of the pool beyond one sample: samples start at different offsets within them.
 const SLACK: usize = 64 << 10;
@@ -18,62 +20,101 @@ const CLASSES: u64 = 1000;
 /// Pseudo-random samples at the price of a copy, the same for the same index on every machine.
 ///
 /// A sample is a stretch of one pool of random bytes, starting where its index says; the pool is a sample and 64 KiB
-/// long, and at most 4 MiB and 64 KiB, after which a sample repeats it. Images and byte arrays are uniform bytes; f32
-/// samples are uniform in [0, 1). The label of sample `i` is `i % 1000`.
+/// long, and at most 4 MiB and 64 KiB, after which a sample repeats it. Images and integers are uniform; floats are uniform in [0, 1).
+/// A field called `label` on the host is `i % 1000` for sample `i`, as far as its type holds it.
 #[derive(Debug)]
 pub struct SyntheticSource {
     layout: SampleLayout,
     len: u64,
-    /// Empty for a blank source.
-    pool: Vec<u8>,
+    /// A pool a field. None for a blank source.
+    pools: Vec<Pool>,
+}
+
+/// Random bytes, fit for one field.
+#[derive(Debug)]
+enum Pool {
+    /// Samples start at multiples of so many bytes.
+    Bytes(Vec<u8>, usize),
+    Labels(Element),
 }
 
 impl SyntheticSource {
     /// `len` pseudo-random samples of this layout.
     #[must_use]
     pub fn new(layout: SampleLayout, len: u64) -> Self {
-        let mut pool = vec![0; layout.byte_len().min(POOL_SAMPLE).next_multiple_of(4) + SLACK];
-        fill(&mut pool, layout, 0);
-        Self { layout, len, pool }
+        let pools = layout.fields().iter().map(|field| {
+            if field.name() == LABEL && field.placement() == Placement::Host {
+                return Pool::Labels(field.element());
+            }
+            let align = field.element().size().max(4);
+            let mut pool = vec![0; field.byte_len().min(POOL_SAMPLE).next_multiple_of(align) + SLACK];
+            fill(&mut pool, field.element(), 0);
+            Pool::Bytes(pool, align)
+        });
+        Self { pools: pools.collect(), layout, len }
     }
 
     /// `len` samples that are never written: what is in staging memory stays, zeros or an earlier batch of the same
     /// loader. Only for measuring the loader itself without the cost of any source.
     #[must_use]
     pub fn blank(layout: SampleLayout, len: u64) -> Self {
-        Self { layout, len, pool: Vec::new() }
+        Self { layout, len, pools: Vec::new() }
     }
 }
 
 impl Source for SyntheticSource {
     fn layout(&self) -> SampleLayout {
-        self.layout
+        self.layout.clone()
     }
 
     fn len(&self) -> u64 {
         self.len
     }
 
-    fn read(&self, index: u64, out: &mut SampleWriter<'_>) -> Result<(), SourceError> {
+    fn read(&self, sample: &SampleContext, out: &mut SampleWriter<'_>) -> Result<(), SourceError> {
+        let index = sample.index;
         if index >= self.len {
             return Err(OutOfRange { index, len: self.len }.into());
         }
-        if self.pool.is_empty() {
+        if self.pools.is_empty() {
             out.leave_rest();
-            return Ok(());
         }
-        // Whole words, so that f32 samples stay f32; the mask keeps it within the slack.
-        let mut start = mix(index) as usize & (SLACK - 1) & !3;
-        while out.remaining() > 0 {
-            let rest = &self.pool[start..];
-            out.write(&rest[..rest.len().min(out.remaining())])?;
-            start = 0;
+        for (number, pool) in self.pools.iter().enumerate() {
+            pool.write(index, out.field(number)?)?;
         }
         Ok(())
     }
+}
 
-    fn label(&self, index: u64) -> Option<i64> {
-        (index < self.len).then_some((index % CLASSES) as i64)
+impl Pool {
+    fn write(&self, index: u64, mut out: FieldWriter<'_>) -> Result<(), SourceError> {
+        match self {
+            Self::Bytes(pool, align) => {
+                // Whole elements; the mask keeps it within the slack.
+                let mut start = mix(index) as usize & (SLACK - 1) & !(align - 1);
+                while out.remaining() > 0 {
+                    let rest = &pool[start..];
+                    out.write(&rest[..rest.len().min(out.remaining())])?;
+                    start = 0;
+                }
+            }
+            Self::Labels(element) => {
+                let label = index % CLASSES;
+                while out.remaining() > 0 {
+                    match element {
+                        Element::U8 => out.value(label as u8),
+                        Element::Bool => out.value((label % 2) as u8),
+                        Element::U16 => out.value(label as u16),
+                        Element::I32 => out.value(label as i32),
+                        Element::I64 => out.value(label as i64),
+                        Element::F16 => out.value(f16::from_f32(label as f32)),
+                        Element::Bf16 => out.value(bf16::from_f32(label as f32)),
+                        Element::F32 => out.value(label as f32),
+                    }?;
+                }
+            }
+        }
+        Ok(())
     }
 }
 
@@ -86,22 +127,49 @@ pub fn random_images(layout: SampleLayout, len: usize, seed: u64) -> Result<Memo
     let bytes = layout.byte_len().checked_mul(len).filter(|&bytes| isize::try_from(bytes).is_ok());
     let overflow = LayoutError::Overflow { what: "the samples' byte count" };
     let bytes = bytes.ok_or_else(|| overflow.clone())?;
-    let arena = HostArena::new(bytes, |memory| fill(memory, layout, seed)).map_err(|_| overflow)?;
+    let fields: Vec<(usize, Element)> =
+        layout.on_device().map(|field: &Field| (field.byte_len(), field.element())).collect();
+    let fill_all = |memory: &mut [u8]| match fields[..] {
+        [(_, element)] => fill(memory, element, seed),
+        _ => {
+            for (number, mut sample) in (0u64..).zip(memory.chunks_exact_mut(layout.byte_len())) {
+                for &(bytes, element) in &fields {
+                    let (field, rest) = sample.split_at_mut(bytes);
+                    fill(field, element, mix(seed).wrapping_add(number));
+                    sample = rest;
+                }
+            }
+        }
+    };
+    let arena = HostArena::new(bytes, fill_all).map_err(|_| overflow)?;
     MemorySource::in_arena(Arc::new(arena), layout)
 }
 
-/// Fills `memory` with values fit for `layout`.
-fn fill(memory: &mut [u8], layout: SampleLayout, seed: u64) {
+/// Fills `memory` with values fit for elements of this type.
+fn fill(memory: &mut [u8], element: Element, seed: u64) {
     let words = (0u64..).map(|i| mix(mix(seed).wrapping_add(i)));
-    if matches!(layout, SampleLayout::F32(_)) {
-        for (chunk, word) in memory.chunks_exact_mut(4).zip(words) {
-            chunk.copy_from_slice(&((word >> 40) as f32 / (1u32 << 24) as f32).to_ne_bytes());
-        }
-    } else {
-        for (chunk, word) in memory.chunks_mut(8).zip(words) {
-            chunk.copy_from_slice(&word.to_le_bytes()[..chunk.len()]);
-        }
+    // The upper bits of a word as a number in [0, 1).
+    let unit = |word: u64, bits: u32| (word >> (64 - bits)) as f32 / (1u32 << bits) as f32;
+    let chunks = match element {
+        Element::U8 | Element::U16 | Element::I32 | Element::I64 => memory.chunks_mut(8),
+        _ => memory.chunks_mut(element.size()),
+    };
+    for (chunk, word) in chunks.zip(words) {
+        let value = match element {
+            Element::Bool => [(word >> 63) as u8, 0, 0, 0, 0, 0, 0, 0],
+            Element::F16 => padded(f16::from_f32(unit(word, 11)).to_ne_bytes()),
+            Element::Bf16 => padded(bf16::from_f32(unit(word, 8)).to_ne_bytes()),
+            Element::F32 => padded(unit(word, 24).to_ne_bytes()),
+            _ => word.to_le_bytes(),
+        };
+        chunk.copy_from_slice(&value[..chunk.len()]);
     }
+}
+
+fn padded<const N: usize>(bytes: [u8; N]) -> [u8; 8] {
+    let mut all = [0; 8];
+    all[..N].copy_from_slice(&bytes);
+    all
 }
 
 /// The finaliser of SplitMix64: every bit of the result depends on every bit of `x`.
@@ -115,22 +183,41 @@ fn mix(x: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::staging::SampleBuffer;
 
     fn read(source: &dyn Source, index: u64) -> Vec<u8> {
-        let mut memory = vec![0; source.layout().byte_len()];
-        let mut out = SampleWriter::over(&mut memory);
-        source.read(index, &mut out).expect("within the source");
-        assert_eq!(out.remaining(), 0, "the whole sample");
-        memory
+        whole(source, index).bytes(0).expect("the first field").to_vec()
+    }
+
+    fn whole(source: &dyn Source, index: u64) -> SampleBuffer {
+        let mut sample = SampleBuffer::new(source.layout()).expect("memory");
+        let mut out = sample.writer();
+        source.read(&SampleContext::of(index), &mut out).expect("within the source");
+        assert_eq!(out.short_field(), None, "the whole sample");
+        sample
     }
 
     #[test]
     fn a_sample_is_the_same_every_time_and_differs_from_its_neighbours() {
         let layout = SampleLayout::image(9, 7, 3).expect("an image");
-        let (one, two) = (SyntheticSource::new(layout, 5000), SyntheticSource::new(layout, 5000));
+        let (one, two) = (SyntheticSource::new(layout.clone(), 5000), SyntheticSource::new(layout, 5000));
         assert_eq!(read(&one, 17), read(&two, 17));
         assert_ne!(read(&one, 17), read(&one, 18));
-        assert_eq!([one.label(0), one.label(4321), one.label(5000)], [Some(0), Some(321), None]);
+    }
+
+    #[test]
+    fn fields_of_every_type_are_filled_and_labels_count() {
+        for element in Element::ALL {
+            let layout = SampleLayout::array(element, &[100]).and_then(|layout| layout.with_label(element));
+            let layout = layout.and_then(|layout| layout.with_host("more", Element::U8, &[9])).expect("a layout");
+            let source = SyntheticSource::new(layout, 5000);
+            let sample = whole(&source, 1001);
+            assert_eq!(sample.label(), Some(1), "{element}");
+            assert!(sample.bytes("more").expect("there").iter().any(|&byte| byte > 1));
+            let bytes = sample.bytes(0).expect("there");
+            assert!(element != Element::Bool || bytes.iter().all(|&byte| byte < 2));
+            assert!(bytes.iter().any(|&byte| byte != 0), "{element}");
+        }
     }
 
     #[test]
@@ -144,9 +231,10 @@ mod tests {
     #[test]
     fn f32_samples_are_between_zero_and_one() {
         let layout = SampleLayout::f32(&[31]).expect("floats");
-        for source in
-            [&SyntheticSource::new(layout, 50) as &dyn Source, &random_images(layout, 50, 1).expect("in memory")]
-        {
+        for source in [
+            &SyntheticSource::new(layout.clone(), 50) as &dyn Source,
+            &random_images(layout, 50, 1).expect("in memory"),
+        ] {
             for index in 0..50 {
                 for value in read(source, index).chunks_exact(4) {
                     let value = f32::from_ne_bytes(value.try_into().expect("four bytes"));
@@ -160,19 +248,19 @@ mod tests {
     fn a_blank_source_leaves_the_memory_alone() {
         let source = SyntheticSource::blank(SampleLayout::bytes(&[3]).expect("bytes"), 2);
         let mut memory = [7; 3];
-        source.read(1, &mut SampleWriter::over(&mut memory)).expect("nothing to do");
+        source.read(&SampleContext::of(1), &mut SampleWriter::over(&mut memory)).expect("nothing to do");
         assert_eq!(memory, [7; 3]);
-        let error = source.read(2, &mut SampleWriter::over(&mut memory)).expect_err("past the end");
+        let error = source.read(&SampleContext::of(2), &mut SampleWriter::over(&mut memory)).expect_err("past the end");
         assert!(error.is::<OutOfRange>(), "{error}");
     }
 
     #[test]
     fn random_images_follow_their_seed() {
         let layout = SampleLayout::image(5, 5, 3).expect("an image");
-        let make = |seed| read(&random_images(layout, 3, seed).expect("in memory"), 2);
+        let make = |seed| read(&random_images(layout.clone(), 3, seed).expect("in memory"), 2);
         assert_eq!(make(4), make(4));
         assert_ne!(make(4), make(5));
-        assert!(random_images(layout, 0, 0).is_err());
+        assert!(random_images(layout.clone(), 0, 0).is_err());
         assert!(matches!(random_images(layout, usize::MAX, 0), Err(LayoutError::Overflow { .. })));
     }
 }

@@ -8,6 +8,8 @@ use std::sync::Arc;
 
 use super::countdown::FillState;
 use super::writer::SampleWriter;
+use super::{Access, fence};
+use crate::layout::BatchLayout;
 
 /// A slot being filled. It counts as a writer itself until it is finished or dropped.
 #[derive(Debug)]
@@ -15,8 +17,11 @@ pub struct Fill {
     slot: usize,
     base: NonNull<u8>,
     len: usize,
-    streamed: bool,
-    cut: usize,
+    access: Access,
+    /// Samples that are in regions.
+    samples: usize,
+    /// How the slot is laid out, once a region was taken.
+    layout: Option<BatchLayout>,
     state: Option<Arc<FillState>>,
 }
 
@@ -28,16 +33,16 @@ impl Fill {
     /// A fill of `len` bytes at `base`.
     ///
     /// # Safety
-    /// The memory is valid for writes of `len` bytes from any thread and nothing else accesses it, from now until `state`
-    /// is no longer open. `state` was claimed for this fill.
+    /// The memory is valid for writes of `len` bytes from any thread, is what `access` says, and nothing else accesses it, from now
+    /// until `state` is no longer open. `state` was claimed for this fill.
     pub(super) unsafe fn new(
         slot: usize,
         base: NonNull<u8>,
         len: usize,
-        streamed: bool,
+        access: Access,
         state: Arc<FillState>,
     ) -> Self {
-        Self { slot, base, len, streamed, cut: 0, state: Some(state) }
+        Self { slot, base, len, access, samples: 0, layout: None, state: Some(state) }
     }
 
     /// The slot's number within its lane.
@@ -58,29 +63,32 @@ impl Fill {
         self.len == 0
     }
 
-    /// Cuts the next `bytes` bytes out of the slot: regions follow each other without a gap.
+    /// Cuts the next `samples` samples out of the slot, with all of their fields on the device.
     ///
     /// # Panics
-    /// If fewer bytes are left.
-    pub fn take_region(&mut self, bytes: usize) -> Region {
-        let left = self.len - self.cut;
-        assert!(bytes <= left, "a region of {bytes} bytes does not fit the {left} left of {}", self.len);
-        // SAFETY: self.cut <= self.len, so the result is within or one past the slot's memory.
-        let base = unsafe { self.base.add(self.cut) };
-        self.cut += bytes;
+    /// If fewer are left of the batch, if the batch does not fit the slot, or if an earlier region was of another layout.
+    pub fn take_region(&mut self, layout: &BatchLayout, samples: usize) -> Region {
+        let (bytes, left) = (layout.slot_bytes(), layout.batch_size() - self.samples);
+        assert!(bytes <= self.len, "a batch of {bytes} bytes does not fit a slot of {}", self.len);
+        assert!(samples <= left, "a region of {samples} samples does not fit the {left} left of the batch");
+        let own = self.layout.get_or_insert_with(|| layout.clone());
+        // Regions of different layouts could overlap.
+        assert!(own.is(layout), "a slot has one layout");
+        let run = self.samples..self.samples + samples;
+        self.samples = run.end;
         let state = self.state.clone();
         if let Some(state) = &state {
             state.enter();
         }
-        Region { base, len: bytes, streamed: self.streamed, state }
+        Region { base: self.base, layout: own.clone(), run, access: self.access, state }
     }
 
-    /// Forgets what was filled but the first `kept` bytes, so that the rest can be cut again. False if a region is still being
+    /// Forgets what was filled but the first `kept` samples, so that the rest can be cut again. False if a region is still being
     /// written.
     pub fn restart(&mut self, kept: usize) -> bool {
         let restarted = self.state.as_ref().is_some_and(|state| state.restart());
         if restarted {
-            self.cut = self.cut.min(kept);
+            self.samples = self.samples.min(kept);
         }
         restarted
     }
@@ -90,7 +98,10 @@ impl Fill {
     pub fn finish(mut self) -> Finish {
         let Some(state) = self.state.take() else { return Finish::Open(self) };
         match state.finish() {
-            Some(true) => Finish::Filled(Filled { slot: self.slot, bytes: self.cut, state }),
+            Some(true) => {
+                let bytes = self.layout.as_ref().map_or(0, |layout| layout.payload(self.samples));
+                Finish::Filled(Filled { slot: self.slot, samples: self.samples, bytes, state })
+            }
             Some(false) => Finish::Cancelled(Cancelled { slot: self.slot, state }),
             None => {
                 self.state = Some(state);
@@ -123,6 +134,7 @@ pub enum Finish {
 #[derive(Debug)]
 pub struct Filled {
     slot: usize,
+    samples: usize,
     bytes: usize,
     pub(super) state: Arc<FillState>,
 }
@@ -134,7 +146,13 @@ impl Filled {
         self.slot
     }
 
-    /// Bytes that its regions covered, from the start.
+    /// Samples that its regions covered, from the first.
+    #[must_use]
+    pub fn samples(&self) -> usize {
+        self.samples
+    }
+
+    /// Bytes of those samples' first field.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.bytes
@@ -162,42 +180,38 @@ impl Cancelled {
     }
 }
 
-/// One worker's part of a slot. Write-only.
+/// One worker's part of a slot: a run of the batch's samples. Write-only.
 #[derive(Debug)]
 pub struct Region {
+    /// Of the slot.
     base: NonNull<u8>,
-    len: usize,
-    streamed: bool,
+    layout: BatchLayout,
+    run: Range<usize>,
+    access: Access,
     state: Option<Arc<FillState>>,
 }
 
-// SAFETY: the region is the only access to its bytes (cuts are disjoint), and `Fill::new`'s caller promised that they
-// may be written from any thread.
+// SAFETY: the region is the only access to its samples' bytes (runs are disjoint, and the fields of different samples too), and
+// `Fill::new`'s caller promised that they may be written from any thread.
 unsafe impl Send for Region {}
 
 impl Region {
-    /// Bytes in this region.
+    /// Its samples, by their positions in the batch.
     #[must_use]
-    pub fn len(&self) -> usize {
-        self.len
+    pub fn samples(&self) -> Range<usize> {
+        self.run.clone()
     }
 
-    /// Whether the region has no bytes.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.len == 0
-    }
-
-    /// A writer over a part of the region, for one sample.
+    /// The writer of the sample at this position in the batch. Its fields on the host go to `host`, which holds those of the whole batch
+    /// as the layout says; where there are none it may be empty.
     ///
     /// # Panics
-    /// If `bytes` ends beyond the region.
-    pub fn writer(&mut self, bytes: Range<usize>) -> SampleWriter<'_> {
-        assert!(bytes.start <= bytes.end && bytes.end <= self.len, "{bytes:?} is beyond {} bytes", self.len);
-        // SAFETY: bytes.start <= self.len, so the result is within or one past the region.
-        let base = unsafe { self.base.add(bytes.start) };
-        // SAFETY: the range is within the region, which is borrowed mutably for the writer's lifetime.
-        unsafe { SampleWriter::new(base, bytes.end - bytes.start, self.streamed) }
+    /// If the sample is not one of the region's.
+    pub fn writer<'r>(&'r mut self, position: usize, host: &'r mut [u8]) -> SampleWriter<'r> {
+        assert!(self.run.contains(&position), "sample {position} is not one of {:?}", self.run);
+        // SAFETY: the slot holds the whole batch, as `take_region` checked, and this sample's bytes are this region's alone, which is
+        // borrowed mutably for the writer's lifetime.
+        unsafe { SampleWriter::new(&self.layout, self.base, self.access, host, position) }
     }
 
     /// Ends the region: its bytes are complete. True if it was the slot's last open region.
@@ -212,7 +226,7 @@ impl Region {
 
     fn end(&mut self, complete: bool) -> bool {
         let Some(state) = self.state.take() else { return false };
-        store_fence();
+        fence::stores();
         state.leave(complete)
     }
 }
@@ -223,45 +237,70 @@ impl Drop for Region {
     }
 }
 
-/// Makes this thread's stores visible to the device: write-combined stores are not ordered by atomics on x86.
-fn store_fence() {
-    #[cfg(target_arch = "x86_64")]
-    // SAFETY: SSE is part of every x86-64 processor.
-    unsafe {
-        std::arch::x86_64::_mm_sfence();
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::layout::{Element, Field, SampleLayout};
 
     fn fill(memory: &mut [u8]) -> Fill {
         let base = NonNull::new(memory.as_mut_ptr()).expect("not null");
         let state = Arc::<FillState>::default();
         assert!(state.claim());
         // SAFETY: each test keeps the vector alive and untouched until its regions have ended.
-        unsafe { Fill::new(7, base, memory.len(), false, state) }
+        unsafe { Fill::new(7, base, memory.len(), Access::HOST, state) }
+    }
+
+    /// Samples of four bytes.
+    fn words(batch_size: usize) -> BatchLayout {
+        BatchLayout::new(SampleLayout::bytes(&[4]).expect("bytes"), batch_size).expect("a layout")
+    }
+
+    fn write(region: &mut Region, position: usize, byte: u8) {
+        region.writer(position, &mut []).write(&[byte; 4]).expect("it fits");
     }
 
     #[test]
     fn a_slot_is_filled_when_its_last_region_is_committed() {
-        let mut memory = vec![0; 16];
+        let (mut memory, layout) = (vec![0; 16], words(4));
         let mut slot = fill(&mut memory);
-        let (mut a, b) = (slot.take_region(8), slot.take_region(8));
-        a.writer(0..8).write(&[1; 8]).expect("it fits");
+        let (mut a, b) = (slot.take_region(&layout, 2), slot.take_region(&layout, 2));
+        write(&mut a, 0, 1);
+        write(&mut a, 1, 2);
         assert!(!a.commit());
         let Finish::Open(slot) = slot.finish() else { panic!("b is still open") };
         assert!(std::thread::spawn(move || b.commit()).join().expect("no panic"));
-        assert!(matches!(slot.finish(), Finish::Filled(filled) if filled.slot() == 7));
-        assert_eq!(memory[..9], [1, 1, 1, 1, 1, 1, 1, 1, 0]);
+        assert!(matches!(slot.finish(), Finish::Filled(filled) if (filled.slot(), filled.samples()) == (7, 4)));
+        assert_eq!(memory[..9], [1, 1, 1, 1, 2, 2, 2, 2, 0]);
+    }
+
+    #[test]
+    fn a_region_holds_its_samples_of_every_field() {
+        let mask = Field::array("mask", Element::U16, &[]).expect("a field");
+        let sample = SampleLayout::bytes(&[3]).and_then(|sample| sample.with_label(Element::I64));
+        let sample = sample.and_then(|sample| sample.with(mask)).expect("a sample");
+        let layout = BatchLayout::new(sample, 2).expect("a layout");
+        let (mut memory, mut host) = (vec![0; layout.slot_bytes()], vec![0; layout.host_bytes()]);
+        let mut slot = fill(&mut memory);
+        let regions = [slot.take_region(&layout, 1), slot.take_region(&layout, 1)];
+        for (position, mut region) in regions.into_iter().enumerate().rev() {
+            assert_eq!(region.samples(), position..position + 1);
+            let mut writer = region.writer(position, &mut host);
+            writer.write(&[position as u8 + 1; 3]).expect("it fits");
+            writer.label(position as i64 - 1).expect("an i64");
+            writer.field("mask").expect("there").value(0x0505 * (position as u16 + 1)).expect("a u16");
+            assert_eq!(writer.short_field(), None);
+            region.commit();
+        }
+        assert!(matches!(slot.finish(), Finish::Filled(filled) if filled.samples() == 2));
+        assert_eq!((&memory[..6], &memory[256..260]), (&[1, 1, 1, 2, 2, 2][..], &[5, 5, 10, 10][..]));
+        assert_eq!(host, [(-1i64).to_ne_bytes(), 0i64.to_ne_bytes()].concat());
     }
 
     #[test]
     fn a_dropped_region_cancels_the_slot() {
-        let mut memory = vec![0; 16];
+        let (mut memory, layout) = (vec![0; 16], words(4));
         let mut slot = fill(&mut memory);
-        let (a, b) = (slot.take_region(8), slot.take_region(8));
+        let (a, b) = (slot.take_region(&layout, 2), slot.take_region(&layout, 2));
         drop(a);
         assert!(b.commit());
         assert!(matches!(slot.finish(), Finish::Cancelled(_)));
@@ -269,26 +308,51 @@ mod tests {
 
     #[test]
     fn a_slot_can_be_filled_again_once_nobody_writes_it() {
-        let mut memory = vec![0; 16];
+        let (mut memory, layout) = (vec![0; 16], words(4));
         let mut slot = fill(&mut memory);
-        let (a, b) = (slot.take_region(8), slot.take_region(8));
+        let (a, b) = (slot.take_region(&layout, 2), slot.take_region(&layout, 2));
         b.abandon();
         assert!(!slot.restart(0), "a is still being written");
         a.commit();
-        assert!(slot.restart(4));
-        let mut again = slot.take_region(12);
-        again.writer(0..12).write(&[3; 12]).expect("it fits");
+        assert!(slot.restart(1));
+        let mut again = slot.take_region(&layout, 3);
+        (1..4).for_each(|position| write(&mut again, position, 3));
         again.commit();
-        assert!(matches!(slot.finish(), Finish::Filled(filled) if filled.bytes() == 16));
+        assert!(matches!(slot.finish(), Finish::Filled(filled) if filled.samples() == 4));
         assert_eq!(memory, [0, 0, 0, 0, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3]);
     }
 
     #[test]
-    #[should_panic(expected = "does not fit")]
-    fn regions_cannot_overlap_or_end_beyond_the_slot() {
+    #[should_panic(expected = "does not fit the 2 left")]
+    fn regions_cannot_overlap_or_end_beyond_the_batch() {
+        let (mut memory, layout) = (vec![0; 16], words(4));
+        let mut slot = fill(&mut memory);
+        let _a = slot.take_region(&layout, 2);
+        let _b = slot.take_region(&layout, 3);
+    }
+
+    #[test]
+    #[should_panic(expected = "does not fit a slot of 16")]
+    fn a_batch_is_no_larger_than_its_slot() {
+        let mut memory = vec![0; 16];
+        let _a = fill(&mut memory).take_region(&words(5), 1);
+    }
+
+    #[test]
+    #[should_panic(expected = "a slot has one layout")]
+    fn regions_of_one_slot_have_one_layout() {
         let mut memory = vec![0; 16];
         let mut slot = fill(&mut memory);
-        let _a = slot.take_region(8);
-        let _b = slot.take_region(9);
+        let _a = slot.take_region(&words(4), 1);
+        let _b = slot.take_region(&words(4), 1);
+    }
+
+    #[test]
+    #[should_panic(expected = "is not one of 0..2")]
+    fn a_region_writes_its_own_samples_only() {
+        let (mut memory, layout) = (vec![0; 16], words(4));
+        let mut slot = fill(&mut memory);
+        let mut a = slot.take_region(&layout, 2);
+        write(&mut a, 2, 1);
     }
 }

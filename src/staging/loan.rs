@@ -6,6 +6,7 @@ use std::mem::ManuallyDrop;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
+use super::Access;
 use super::countdown::FillState;
 use super::fill::{Cancelled, Fill, Filled};
 use crate::memory::HostMemory;
@@ -14,7 +15,8 @@ use crate::memory::HostMemory;
 ///
 /// # Safety
 /// From the first call of [`base`](Self::base) until the value is dropped, the memory is valid for writes of
-/// [`byte_len`](Self::byte_len) bytes from any thread, moving the value included, and nothing but the caller accesses it.
+/// [`byte_len`](Self::byte_len) bytes from any thread, moving the value included, and nothing but the caller accesses it. If
+/// [`is_readable`](Self::is_readable) says so it is initialised and valid for reads too.
 pub unsafe trait SlotMemory {
     /// The first byte.
     fn base(&mut self) -> NonNull<u8>;
@@ -24,6 +26,11 @@ pub unsafe trait SlotMemory {
 
     /// Whether only a device reads it next, so that writing past the CPU's caches is right.
     fn is_streamed(&self) -> bool {
+        false
+    }
+
+    /// Whether the memory may be read too, at the price of ordinary memory: it is initialised then, and cached.
+    fn is_readable(&self) -> bool {
         false
     }
 }
@@ -44,11 +51,12 @@ impl<M: SlotMemory> Loan<M> {
     /// If an earlier fill with the same `state` has not ended.
     pub fn lend(slot: usize, mut memory: M, state: &Arc<FillState>) -> (Self, Fill) {
         assert!(state.claim(), "slot {slot} is still being filled");
-        let (base, len, streamed) = (memory.base(), memory.byte_len(), memory.is_streamed());
+        let access = Access { streamed: memory.is_streamed(), readable: memory.is_readable() };
+        let (base, len) = (memory.base(), memory.byte_len());
         let state = Arc::clone(state);
         // SAFETY: SlotMemory promises that the memory is valid and ours alone until `memory` is dropped, and `Loan` drops
         // or returns it only when `state` is no longer open. `state` was claimed above.
-        let fill = unsafe { Fill::new(slot, base, len, streamed, Arc::clone(&state)) };
+        let fill = unsafe { Fill::new(slot, base, len, access, Arc::clone(&state)) };
         (Self { memory: ManuallyDrop::new(memory), state, slot }, fill)
     }
 
@@ -108,24 +116,34 @@ unsafe impl SlotMemory for HostMemory {
     fn byte_len(&self) -> usize {
         self.len()
     }
+
+    fn is_readable(&self) -> bool {
+        true
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::Finish;
     use super::*;
+    use crate::layout::{BatchLayout, SampleLayout};
+
+    /// Batches of two samples of 8 bytes.
+    fn pairs() -> BatchLayout {
+        BatchLayout::new(SampleLayout::bytes(&[8]).expect("bytes"), 2).expect("a layout")
+    }
 
     #[test]
     fn lent_memory_comes_back_with_what_was_written() {
         let state = Arc::default();
         let (loan, mut fill) = Loan::lend(3, HostMemory::new(16).expect("16 bytes"), &state);
-        let mut region = fill.take_region(16);
-        region.writer(8..16).write(&[7; 8]).expect("fits");
+        let mut region = fill.take_region(&pairs(), 2);
+        region.writer(1, &mut []).write(&[7; 8]).expect("fits");
         assert!(region.commit());
         let Finish::Filled(filled) = fill.finish() else { panic!("all regions are committed") };
         let memory = loan.filled(&filled);
         assert_eq!(memory[..], [[0; 8], [7; 8]].concat());
-        assert_eq!(filled.bytes(), 16);
+        assert_eq!(filled.samples(), 2);
     }
 
     #[test]
@@ -133,10 +151,10 @@ mod tests {
     fn memory_dropped_while_it_is_written_is_leaked_not_freed() {
         let state = Arc::default();
         let (loan, mut fill) = Loan::lend(0, HostMemory::new(16).expect("16 bytes"), &state);
-        let mut region = fill.take_region(16);
+        let mut region = fill.take_region(&pairs(), 2);
         drop(fill);
         drop(loan);
-        region.writer(0..16).write(&[1; 16]).expect("the memory is still there");
+        region.writer(0, &mut []).write(&[1; 8]).expect("the memory is still there");
         assert!(state.is_open());
     }
 

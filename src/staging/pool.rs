@@ -134,6 +134,7 @@ impl<M: SlotMemory> SlotPool<M> {
 mod tests {
     use super::super::{Finish, HostMemory};
     use super::*;
+    use crate::layout::{BatchLayout, SampleLayout};
 
     fn memory() -> HostMemory {
         HostMemory::new(16).expect("16 bytes")
@@ -144,8 +145,9 @@ mod tests {
     }
 
     fn fill(mut fill: Fill, byte: u8) -> Filled {
-        let mut region = fill.take_region(16);
-        region.writer(0..16).write(&[byte; 16]).expect("it fits");
+        let sample = SampleLayout::bytes(&[16]).expect("16 bytes");
+        let mut region = fill.take_region(&BatchLayout::new(sample, 1).expect("a batch"), 1);
+        region.writer(0, &mut []).write(&[byte; 16]).expect("it fits");
         region.commit();
         let Finish::Filled(filled) = fill.finish() else { panic!("the region is committed") };
         filled

@@ -152,10 +152,10 @@ fn values(normalize: &Normalize, tensor: &[u8]) -> Vec<f64> {
     }
 }
 
-fn within_the_bound<B: TestDevice>(backend: &B, normalize: &Normalize, sample: SampleLayout, header: usize) {
+fn within_the_bound<B: TestDevice>(backend: &B, normalize: &Normalize, sample: &SampleLayout, header: usize) {
     let (len, image) = (sample.byte_len(), sample.as_image().expect("an image"));
     let memory = arena(header + len * 20);
-    let spec = spec(sample, normalize.clone().into(), memory.clone());
+    let spec = spec(sample.clone(), normalize.clone().into(), memory.clone());
     let mut lane = match backend.open_lane(&spec) {
         // A tensor of odd samples is not cut for any small binding.
         Err(OpenError::TooLarge { .. }) if len % 16 != 0 => return,
@@ -187,7 +187,7 @@ pub fn normalised_samples_are_within_the_bound<B: TestDevice>(backend: &B, _: St
                     let normalize = Normalize::new(&mean[..channels], &std[..channels]);
                     let sample = SampleLayout::image(height, width, channels).expect("a valid layout");
                     // Also at odd addresses.
-                    within_the_bound(backend, &normalize.with_layout(layout).with_dtype(dtype), sample, height % 5);
+                    within_the_bound(backend, &normalize.with_layout(layout).with_dtype(dtype), &sample, height % 5);
                 }
             }
         }
@@ -197,14 +197,14 @@ pub fn normalised_samples_are_within_the_bound<B: TestDevice>(backend: &B, _: St
 pub fn fingerprints_are_those_of_the_samples<B: TestDevice>(backend: &B, _: Strategy) {
     let image = SampleLayout::image(31, 17, 3).expect("a valid layout");
     for (sample, preprocess) in [
-        (image, Preprocess::from(Normalize::imagenet())),
+        (image.clone(), Preprocess::from(Normalize::imagenet())),
         (image, Preprocess::Raw),
         (bytes_layout(20_003), Preprocess::Raw),
         (bytes_layout(5), Preprocess::Raw),
     ] {
         let len = sample.byte_len();
         let memory = arena(3 + len * 25);
-        let spec = LaneSpec { fingerprints: true, ..spec(sample, preprocess, memory.clone()) };
+        let spec = LaneSpec { fingerprints: true, ..spec(sample.clone(), preprocess, memory.clone()) };
         let mut lane = match backend.open_lane(&spec) {
             Err(OpenError::TooLarge { .. }) => continue,
             opened => opened.expect("the lane opens"),

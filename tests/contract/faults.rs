@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use gpufeed::{
-    Backend, DeviceError, LoadError, Loader, LoaderOptions, OpenError, SampleLayout, SampleWriter, Source, SourceError,
-    Strategy,
+    Backend, DeviceError, LoadError, Loader, LoaderOptions, OpenError, SampleContext, SampleLayout, SampleWriter,
+    Source, SourceError, Strategy,
 };
 
 use crate::device::{TestDevice, skip};
@@ -27,16 +27,16 @@ impl<F: Fn(u64) -> Result<usize, SourceError> + Send + Sync> Scripted<F> {
 
 impl<F: Fn(u64) -> Result<usize, SourceError> + Send + Sync> Source for Scripted<F> {
     fn layout(&self) -> SampleLayout {
-        self.layout
+        self.layout.clone()
     }
 
     fn len(&self) -> u64 {
         self.len
     }
 
-    fn read(&self, index: u64, out: &mut SampleWriter<'_>) -> Result<(), SourceError> {
-        let bytes = (self.at)(index)?;
-        out.write(&vec![index as u8; bytes])?;
+    fn read(&self, sample: &SampleContext, out: &mut SampleWriter<'_>) -> Result<(), SourceError> {
+        let bytes = (self.at)(sample.index)?;
+        out.write(&vec![sample.index as u8; bytes])?;
         Ok(())
     }
 }
@@ -72,7 +72,7 @@ pub fn a_panic_and_a_short_sample_are_errors<B: TestDevice>(backend: &B, strateg
     let results: Vec<_> = loader.epoch(0).map(|batch| batch.map(|batch| batch.read().expect("readable"))).collect();
     let [Err(panicked), Err(short), Ok(third), Ok(_)] = &results[..] else { panic!("two errors, two batches") };
     assert!(matches!(panicked, LoadError::Panic { index: 3, batch: 0, message } if message.contains("unlucky")));
-    assert!(matches!(short, LoadError::ShortSample { index: 12, batch: 1, written: 39, expected: 40 }));
+    assert!(matches!(short, LoadError::ShortSample { index: 12, batch: 1, written: 39, expected: 40, .. }));
     assert!(third.chunks(40).zip(16u8..).all(|(sample, value)| sample.iter().all(|&byte| byte == value)));
 }
 

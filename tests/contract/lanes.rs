@@ -1,7 +1,7 @@
 //! The contract of a lane, without a loader.
 
 use gpufeed::backend::{Input, Lane, LaneSpec, Tensor, Wait};
-use gpufeed::staging::{Fill, Filled, Finish};
+use gpufeed::staging::{Fill, Filled, Finish, Region};
 use gpufeed::{BatchLayout, DeviceError, Preprocess, SampleLayout, Strategy};
 
 use crate::device::TestDevice;
@@ -21,22 +21,26 @@ pub fn batch_bytes(batch: usize, samples: usize) -> Vec<u8> {
 }
 
 pub fn write(mut fill: Fill, bytes: &[u8]) -> Filled {
-    let half = bytes.len() / 2 / 8 * 8;
-    let padded = bytes.len().next_multiple_of(4);
-    let (mut front, mut back) = (fill.take_region(half), fill.take_region(padded - half));
-    let (first, second) = bytes.split_at(half);
-    let thread = std::thread::spawn({
-        let second = second.to_vec();
-        move || {
-            back.writer(0..second.len()).write(&second).expect("it fits");
-            back.commit()
-        }
+    let (layout, samples) = (spec(Strategy::Memcpy, 1).layout, bytes.len() / SAMPLE);
+    let (mut front, mut back) =
+        (fill.take_region(&layout, samples / 2), fill.take_region(&layout, samples.div_ceil(2)));
+    let second = bytes[samples / 2 * SAMPLE..].to_vec();
+    let thread = std::thread::spawn(move || {
+        write_region(&mut back, &second);
+        back.commit()
     });
-    front.writer(0..half).write(first).expect("it fits");
+    write_region(&mut front, bytes);
     let front_was_last = front.commit();
     assert_ne!(front_was_last, thread.join().expect("no panic"), "exactly one region is the last");
     let Finish::Filled(filled) = fill.finish() else { panic!("every region is committed") };
     filled
+}
+
+/// Writes a region's samples, of which these are the first bytes.
+fn write_region(region: &mut Region, bytes: &[u8]) {
+    for (position, sample) in region.samples().zip(bytes.chunks(SAMPLE)) {
+        region.writer(position, &mut []).write(sample).expect("it fits");
+    }
 }
 
 pub fn begin<L: Lane>(lane: &mut L) -> Fill {
@@ -149,8 +153,8 @@ pub fn a_half_filled_slot_is_never_sent<B: TestDevice>(backend: &B, strategy: St
     let mut lane = backend.open_lane(&spec).expect("the lane opens");
     for _ in 0..3 {
         let mut fill = begin(&mut lane);
-        let (mut front, back) = (fill.take_region(800), fill.take_region(spec.layout.copy_bytes(BATCH) - 800));
-        front.writer(0..800).write(&[0xAA; 800]).expect("it fits");
+        let (mut front, back) = (fill.take_region(&spec.layout, 1), fill.take_region(&spec.layout, BATCH - 1));
+        write_region(&mut front, &[0xAA; SAMPLE]);
         front.commit();
         drop(back);
         let Finish::Cancelled(cancelled) = fill.finish() else { panic!("a region was dropped") };

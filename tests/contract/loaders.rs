@@ -5,7 +5,8 @@ use std::sync::Arc;
 use gpufeed::preprocess::{error_bound, expected, fingerprint};
 use gpufeed::{
     Batch, FloatType, HostArena, LastBatch, LoadError, Loader, LoaderOptions, MemorySource, Normalize, OpenError,
-    Preprocess, SampleLayout, SampleWriter, Source, Strategy, SyntheticSource, TensorLayout,
+    Preprocess, SampleBuffer, SampleContext, SampleLayout, SampleWriter, Source, Strategy, SyntheticSource,
+    TensorLayout,
 };
 
 use crate::device::TestDevice;
@@ -16,16 +17,16 @@ pub fn options(strategy: Strategy) -> LoaderOptions {
 
 pub fn pattern(layout: SampleLayout, samples: usize) -> Arc<MemorySource> {
     let bytes: Vec<u8> = (0..samples * layout.byte_len()).map(|i| (i * 7 + i / 251) as u8).collect();
-    let labels = (0..samples as i64).map(|i| i * 3 - 5).collect();
+    let labels: Vec<i64> = (0..samples as i64).map(|i| i * 3 - 5).collect();
     let arena = HostArena::new(bytes.len(), |memory| memory.copy_from_slice(&bytes)).expect("a little memory");
     let source = MemorySource::in_arena(Arc::new(arena), layout).expect("whole samples");
     Arc::new(source.with_labels(labels).expect("a label a sample"))
 }
 
 fn sample_bytes(source: &dyn Source, index: u64) -> Vec<u8> {
-    let mut bytes = vec![0; source.layout().byte_len()];
-    source.read(index, &mut SampleWriter::over(&mut bytes)).expect("memory can be read");
-    bytes
+    let mut sample = SampleBuffer::new(source.layout()).expect("a little memory");
+    source.read(&SampleContext::of(index), &mut sample.writer()).expect("memory can be read");
+    sample.bytes(0).expect("the first field").to_vec()
 }
 
 pub fn batch_bytes<B: TestDevice>(source: &dyn Source, batch: &Batch<B>) -> Vec<u8> {
@@ -44,7 +45,7 @@ pub fn shapes_of_every_kind_arrive_whole<B: TestDevice>(backend: &B, strategy: S
         (SampleLayout::bytes(&[4099]).expect("valid"), 3, 2),
     ];
     for (layout, samples, batch_size) in shapes {
-        let source = pattern(layout, samples);
+        let source = pattern(layout.clone(), samples);
         let options = LoaderOptions { batch_size, seed: Some(1), ..options(strategy) };
         let mut loader = Loader::new(backend, source.clone(), options).expect("the loader opens");
         let mut seen = Vec::new();
@@ -53,7 +54,7 @@ pub fn shapes_of_every_kind_arrive_whole<B: TestDevice>(backend: &B, strategy: S
             assert_eq!(batch.read().expect("it can be read"), batch_bytes(&*source, &batch), "{layout}");
             assert_eq!(batch.shape()[0], batch.len());
             let labels: Vec<i64> = batch.indices().iter().map(|&i| i as i64 * 3 - 5).collect();
-            assert_eq!(batch.labels(), Some(labels.as_slice()));
+            assert_eq!(batch.labels().as_deref(), Some(labels.as_slice()));
             seen.extend_from_slice(batch.indices());
         }
         seen.sort_unstable();
@@ -243,15 +244,15 @@ struct Huge {
 
 impl Source for Huge {
     fn layout(&self) -> SampleLayout {
-        self.layout
+        self.layout.clone()
     }
 
     fn len(&self) -> u64 {
         self.inner.len()
     }
 
-    fn read(&self, index: u64, out: &mut SampleWriter<'_>) -> Result<(), gpufeed::SourceError> {
-        self.inner.read(index, out)
+    fn read(&self, sample: &SampleContext, out: &mut SampleWriter<'_>) -> Result<(), gpufeed::SourceError> {
+        self.inner.read(sample, out)
     }
 }
 

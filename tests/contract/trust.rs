@@ -130,7 +130,7 @@ pub fn skipped_samples_shift_nothing<B: TestDevice>(backend: &B, strategy: Strat
         BadSample { epoch: 0, batch: 1, index: 4, substitute: None, batch_lost: false, cause: "worn out".to_owned() };
     assert_eq!(report.listed[0], first);
     assert!(report.listed.iter().any(|bad| bad.cause == "the source panicked: sample thirty is unlucky"));
-    assert!(report.listed.iter().any(|bad| bad.cause == "the source wrote 17 of the sample's 40 bytes"));
+    assert!(report.listed.iter().any(|bad| bad.cause == "the source wrote 17 of the 40 bytes of field `data`"));
 }
 
 pub fn substitutes_are_the_same_everywhere<B: TestDevice>(backend: &B, strategy: Strategy) {

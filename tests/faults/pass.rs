@@ -97,7 +97,7 @@ impl<'p> Pass<'p> {
         let repeats = (1..asked.len()).any(|at| asked[..at].contains(&asked[at]));
         assert!(repeats || batch.padding() == padding, "{} of batch {number} are padding", batch.padding());
         let labels: Vec<i64> = got.iter().map(|&index| label(index)).collect();
-        assert_eq!(batch.labels(), Some(labels.as_slice()));
+        assert_eq!(batch.labels().as_deref(), Some(labels.as_slice()));
     }
 }
 

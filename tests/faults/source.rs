@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use gpufeed::{HostArena, SampleLayout, SampleWriter, Source, SourceError, StableHostMemory, Strategy};
+use gpufeed::source::Direct;
+use gpufeed::{Element, HostArena, SampleContext, SampleLayout, SampleWriter, Source, SourceError, Strategy};
 
 use super::plan::{Plan, SampleFault};
 
@@ -52,14 +53,15 @@ impl FaultySource {
 
 impl Source for FaultySource {
     fn layout(&self) -> SampleLayout {
-        self.plan.layout
+        self.plan.layout.with_label(Element::I64).expect("no label yet")
     }
 
     fn len(&self) -> u64 {
         self.plan.samples
     }
 
-    fn read(&self, index: u64, out: &mut SampleWriter<'_>) -> Result<(), SourceError> {
+    fn read(&self, context: &SampleContext, out: &mut SampleWriter<'_>) -> Result<(), SourceError> {
+        let index = context.index;
         let read = self.reads.fetch_add(1, Ordering::Relaxed);
         self.events.iter().filter(|(at, _)| *at == read).for_each(|(_, happen)| happen());
         let times = self.each[index as usize].fetch_add(1, Ordering::Relaxed);
@@ -73,18 +75,20 @@ impl Source for FaultySource {
                 out.write(&bytes[..whole / 2])?;
                 panic!("{INJECTED} {index}");
             }
-            Some(&SampleFault::Short(missing)) => return Ok(out.write(&bytes[..whole - missing])?),
+            Some(&SampleFault::Short(missing)) => {
+                out.label(label(index))?;
+                return Ok(out.write(&bytes[..whole - missing])?);
+            }
             Some(&SampleFault::Slow(time)) => std::thread::sleep(time),
             Some(SampleFault::Flaky) | None => {}
         }
-        Ok(out.write(&bytes)?)
+        out.write(&bytes)?;
+        Ok(out.label(label(index))?)
     }
 
-    fn label(&self, index: u64) -> Option<i64> {
-        Some(label(index))
-    }
-
-    fn memory(&self) -> Option<Arc<dyn StableHostMemory>> {
-        self.memory.clone().map(|memory| memory as Arc<dyn StableHostMemory>)
+    fn direct(&self) -> Option<Direct> {
+        let bytes = self.plan.layout.byte_len() as u64;
+        let direct = Direct::new(self.memory.clone()?, move |index| index * bytes);
+        Some(direct.with_host_fields(|sample, out| Ok(out.label(label(sample.index))?)))
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use gpufeed::backend::Tensor;
 use gpufeed::loader::BadSampleReport;
 use gpufeed::preprocess::{TensorDesc, batch_fingerprint, expected, fingerprint};
-use gpufeed::{Backend, BadSamples, Batch, DeviceError, LoadError, Preprocess};
+use gpufeed::{Backend, BadSamples, Batch, DeviceError, Field, LoadError, Preprocess};
 
 use super::device::FaultyDevice;
 use super::pass::Pass;
@@ -99,7 +99,8 @@ impl<'p> Witness<'p> {
                 self.of_a_sample(pass, batch, index, |fault| fault == SampleFault::Panic);
                 assert_eq!(message, format!("{INJECTED} {index}"));
             }
-            LoadError::ShortSample { index, batch, written, expected } => {
+            LoadError::ShortSample { index, batch, field, written, expected } => {
+                assert_eq!(Some(field.as_str()), self.plan.layout.fields().first().map(Field::name));
                 assert_eq!(expected, self.plan.layout.byte_len());
                 self.of_a_sample(pass, batch, index, |fault| fault == SampleFault::Short(expected - written));
             }

@@ -8,7 +8,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
 use gpufeed::source::{Decoder, FolderOptions, FolderSource, ImageError};
-use gpufeed::{SampleWriter, Source};
+use gpufeed::{SampleContext, SampleWriter, Source};
 use image::{DynamicImage, ImageFormat, Rgb, RgbImage};
 use proptest::prelude::*;
 
@@ -47,7 +47,7 @@ fn read_by(decoder: Decoder, bytes: &[u8], extension: &str) -> bool {
     let mut memory = [0; SIDE * SIDE * 3];
     let read = within(MOST, || {
         catch_unwind(AssertUnwindSafe(|| {
-            source.read(0, &mut SampleWriter::over(&mut memory)).map_err(|error| {
+            source.read(&SampleContext::of(0), &mut SampleWriter::over(&mut memory)).map_err(|error| {
                 assert!(error.is::<ImageError>(), "{error}");
                 assert!(error.to_string().contains(&format!("a.{extension}: ")), "{error}");
             })
@@ -117,7 +117,9 @@ fn jpeg_after_jpeg_takes_no_further_memory() {
         let source = FolderSource::open(folder.path(), options).expect("eight files");
         let mut memory = [0; SIDE * SIDE * 3];
         let mut all = || {
-            (0..8).for_each(|index| source.read(index, &mut SampleWriter::over(&mut memory)).expect("read"));
+            (0..8).for_each(|index| {
+                source.read(&SampleContext::of(index), &mut SampleWriter::over(&mut memory)).expect("read")
+            });
             large_allocations()
         };
         // Each buffer grows to what the largest image needs of it.

@@ -5,9 +5,10 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 
 use gpufeed::backend::wgpu::WgpuBackend;
-use gpufeed::staging::SampleWriter;
+use gpufeed::source::Direct;
 use gpufeed::{
-    Loader, LoaderOptions, NpySource, OpenError, SampleLayout, Source, SourceError, StableHostMemory, Strategy,
+    Loader, LoaderOptions, NpySource, OpenError, SampleContext, SampleLayout, SampleWriter, Source, SourceError,
+    StableHostMemory, Strategy,
 };
 
 use crate::changing::{CHANGES, SAMPLES, changed, samples, tells, whole};
@@ -38,20 +39,15 @@ impl Source for UnsaidSource {
         self.0.len()
     }
 
-    fn read(&self, index: u64, out: &mut SampleWriter<'_>) -> Result<(), SourceError> {
-        self.0.read(index, out)
+    fn read(&self, sample: &SampleContext, out: &mut SampleWriter<'_>) -> Result<(), SourceError> {
+        self.0.read(sample, out)
     }
 
-    fn memory(&self) -> Option<Arc<dyn StableHostMemory>> {
-        self.0.memory().map(|memory| Arc::new(Unsaid(memory)) as Arc<dyn StableHostMemory>)
-    }
-
-    fn position(&self, index: u64) -> u64 {
-        self.0.position(index)
-    }
-
-    fn check(&self) -> Result<(), SourceError> {
-        self.0.check()
+    fn direct(&self) -> Option<Direct> {
+        let inner = Arc::new(self.0.direct()?);
+        let (position, memory) = (Arc::clone(&inner), Arc::clone(inner.memory()));
+        let direct = Direct::new(Arc::new(Unsaid(memory)), move |index| position.position(index));
+        Some(direct.with_check(move || inner.check()))
     }
 }
 

@@ -36,9 +36,10 @@ impl HostLane {
         let staging = (bytes * slots.len()) as u64;
         let desc = spec.preprocess.tensor(&spec.layout, spec.layout.batch_size());
         let kernel = Kernel::new(&spec.preprocess, &spec.layout);
-        let queue = Queue::new(kernel, spec.layout, Arc::clone(&faults), spec.slots + spec.outputs, spec.timing);
+        let queue =
+            Queue::new(kernel, spec.layout.clone(), Arc::clone(&faults), spec.slots + spec.outputs, spec.timing);
         Ok(Self {
-            layout: spec.layout,
+            layout: spec.layout.clone(),
             output_bytes: desc.buffer_bytes().unwrap_or(usize::MAX),
             fingerprints: spec.fingerprints,
             queue: Arc::new(queue),

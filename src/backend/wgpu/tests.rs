@@ -257,7 +257,7 @@ fn a_device_says_of_its_copies_what_is_possible_or_nothing() {
         let mut output = lane.output().expect("an output");
         for _ in 0..4 {
             let mut fill = lane.begin().expect("no error").expect("a slot");
-            assert!(fill.take_region(batch << 20).commit());
+            assert!(fill.take_region(&spec.layout, batch).commit());
             let Finish::Filled(filled) = fill.finish() else { panic!("all of it is committed") };
             output = lane.submit(Input::Staged(filled), batch, output).expect("it is sent").tensor;
             lane.reap(Wait::All, &mut Vec::new()).expect("the device is there");

@@ -8,7 +8,7 @@ use anyhow::{Result, bail, ensure};
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 use gpufeed::source::{Damaged, Decoder, Fit, FolderOptions, OpenOptions, open_path};
-use gpufeed::{FloatType, Normalize, Preprocess, SampleLayout, Source, Strategy, TensorLayout};
+use gpufeed::{Element, FloatType, Normalize, Preprocess, SampleLayout, Source, Strategy, TensorLayout};
 
 use serde::{Deserialize, Serialize};
 
@@ -161,14 +161,14 @@ pub fn open_source(path: &Path, args: &DataArgs) -> Result<Arc<dyn Source>> {
         "{}: {} only for folders of images; this file has {}",
         path.display(),
         options_are(&given),
-        source.layout()
+        source.layout().first()
     );
     Ok(source)
 }
 
 impl FeedArgs {
     /// What happens to samples of this layout: images are normalised unless `u8` is asked for, anything else passes through.
-    pub fn preprocess(&self, sample: SampleLayout) -> Result<Preprocess> {
+    pub fn preprocess(&self, sample: &SampleLayout) -> Result<Preprocess> {
         let Some(image) = sample.as_image() else { return self.pass_through(sample) };
         let dtype = match self.dtype {
             Some(DTypeArg::U8) => {
@@ -198,16 +198,21 @@ impl FeedArgs {
         Ok(preprocess)
     }
 
-    fn pass_through(&self, sample: SampleLayout) -> Result<Preprocess> {
-        let given = self.given();
+    fn pass_through(&self, sample: &SampleLayout) -> Result<Preprocess> {
+        let (given, sample) = (self.given(), sample.first());
         ensure!(
             given.is_empty(),
             "{} only for u8 images; this source has {sample}, which pass through as they are",
             options_are(&given)
         );
-        let has = if matches!(sample, SampleLayout::F32(_)) { DTypeArg::F32 } else { DTypeArg::U8 };
+        let has = match sample.element() {
+            Element::U8 => Some(DTypeArg::U8),
+            Element::F16 => Some(DTypeArg::F16),
+            Element::F32 => Some(DTypeArg::F32),
+            _ => None,
+        };
         match self.dtype {
-            Some(wanted) if wanted != has => {
+            wanted @ Some(_) if wanted != has => {
                 bail!("--dtype changes u8 images only; this source has {sample}, which pass through as they are")
             }
             _ => Ok(Preprocess::Raw),
@@ -257,20 +262,20 @@ mod tests {
         SampleLayout::image(4, 4, channels).expect("an image")
     }
 
-    fn refused(args: &FeedArgs, sample: SampleLayout) -> String {
+    fn refused(args: &FeedArgs, sample: &SampleLayout) -> String {
         args.preprocess(sample).expect_err("refused").to_string()
     }
 
     #[test]
     fn images_are_normalised_by_their_channels() {
         let default = FeedArgs::default();
-        assert_eq!(default.preprocess(image(3)).expect("rgb"), Normalize::imagenet().into());
-        assert_eq!(default.preprocess(image(1)).expect("grey"), Normalize::unit(1).into());
+        assert_eq!(default.preprocess(&image(3)).expect("rgb"), Normalize::imagenet().into());
+        assert_eq!(default.preprocess(&image(1)).expect("grey"), Normalize::unit(1).into());
         let half = FeedArgs { dtype: Some(DTypeArg::F16), layout: Some(LayoutArg::Nhwc), ..FeedArgs::default() };
         let expected = Normalize::unit(4).with_dtype(FloatType::F16).with_layout(TensorLayout::Nhwc);
-        assert_eq!(half.preprocess(image(4)).expect("rgba"), expected.into());
+        assert_eq!(half.preprocess(&image(4)).expect("rgba"), expected.into());
         let raw = FeedArgs { dtype: Some(DTypeArg::U8), ..FeedArgs::default() };
-        assert_eq!(raw.preprocess(image(3)).expect("raw"), Preprocess::Raw);
+        assert_eq!(raw.preprocess(&image(3)).expect("raw"), Preprocess::Raw);
     }
 
     #[test]
@@ -278,16 +283,16 @@ mod tests {
         let floats = SampleLayout::f32(&[5]).expect("floats");
         let means = FeedArgs { mean: vec![0.5], std: vec![0.5], ..FeedArgs::default() };
         assert!(
-            refused(&means, floats).starts_with("--mean and --std are only for u8 images"),
+            refused(&means, &floats).starts_with("--mean and --std are only for u8 images"),
             "{}",
-            refused(&means, floats)
+            refused(&means, &floats)
         );
-        assert!(refused(&means, image(3)).contains("mean has 1 values for 3 channels"));
+        assert!(refused(&means, &image(3)).contains("mean has 1 values for 3 channels"));
         let raw = FeedArgs { dtype: Some(DTypeArg::U8), layout: Some(LayoutArg::Nchw), ..FeedArgs::default() };
-        assert!(refused(&raw, image(3)).contains("--layout is not for it"), "{}", refused(&raw, image(3)));
+        assert!(refused(&raw, &image(3)).contains("--layout is not for it"), "{}", refused(&raw, &image(3)));
         let half = FeedArgs { dtype: Some(DTypeArg::F16), ..FeedArgs::default() };
-        assert!(refused(&half, floats).contains("f32 arrays of [5]"));
+        assert!(refused(&half, &floats).contains("f32 arrays of [5]"));
         let same = FeedArgs { dtype: Some(DTypeArg::F32), ..FeedArgs::default() };
-        assert_eq!(same.preprocess(floats).expect("as they are"), Preprocess::Raw);
+        assert_eq!(same.preprocess(&floats).expect("as they are"), Preprocess::Raw);
     }
 }

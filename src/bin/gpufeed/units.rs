@@ -78,7 +78,7 @@ pub fn seconds(seconds: f64) -> String {
 }
 
 /// What samples of this layout are called.
-pub fn noun(sample: SampleLayout) -> &'static str {
+pub fn noun(sample: &SampleLayout) -> &'static str {
     if sample.as_image().is_some() { "images" } else { "samples" }
 }
 

@@ -173,12 +173,12 @@ impl<B: Backend> Epoch<'_, B> {
                 let start = start.unwrap_or(now);
                 let wait = now - start + take(&mut self.waited);
                 let loader = self.loader();
-                let (layout, samples) = (loader.layout, delivered.samples);
+                let (layout, samples) = (&loader.layout, delivered.samples);
                 loader.metrics.delivered(samples, layout.payload(samples), wait, now - delivered.at, at_once);
                 if let Some(recorder) = &loader.recorder {
                     recorder.next(start..now, (self.epoch, delivered.number));
                 }
-                let desc = loader.options.preprocess.tensor(&layout, samples);
+                let desc = loader.options.preprocess.tensor(layout, samples);
                 let batch = Batch::new(output, Arc::clone(&loader.outputs), desc, delivered.number, self.epoch, now);
                 Some(Ok(batch.with_padding(delivered.padding)))
             }

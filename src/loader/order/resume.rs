@@ -93,7 +93,7 @@ impl ResumeToken {
 
     /// The place before batch `batch` of epoch `epoch`, which has `batches`; its end is the next epoch's beginning.
     pub(in crate::loader) fn new(
-        source: (u64, SampleLayout),
+        source: (u64, &SampleLayout),
         options: &LoaderOptions,
         at: EpochPosition,
         batches: u64,
@@ -153,7 +153,7 @@ impl ResumeToken {
     /// Checks it against a loader.
     pub(in crate::loader) fn check(
         &self,
-        source: (u64, SampleLayout),
+        source: (u64, &SampleLayout),
         options: &LoaderOptions,
         batches: u64,
     ) -> Result<(), ResumeError> {
@@ -179,7 +179,7 @@ fn digest(source: &dyn Source) -> Option<String> {
 
 impl Fixed {
     /// Of a source of so many samples of this layout.
-    fn of((source_samples, sample): (u64, SampleLayout), options: &LoaderOptions) -> Self {
+    fn of((source_samples, sample): (u64, &SampleLayout), options: &LoaderOptions) -> Self {
         let &LoaderOptions { batch_size, last_batch, seed, rank, world, ref subset, bad_samples, .. } = options;
         Self {
             source_samples,

@@ -1,7 +1,6 @@
 //! Batches that the device gathers from the source's own memory: no slot, no worker, only a list of offsets.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
 use std::time::Duration;
 
 use super::super::observe::metrics::BatchTimestamps;
@@ -11,12 +10,17 @@ use super::super::worker::panic_message;
 use super::observer::Observer;
 use super::prepared::{Lists, Prepared, Unsent};
 use crate::backend::{Input, Wait};
-use crate::error::{DeviceError, LoadError};
-use crate::source::Source;
+use crate::error::{DeviceError, LoadError, SourceError};
+use crate::layout::BatchLayout;
+use crate::source::{self, SampleContext};
+use crate::staging::{SampleWriter, ShortField};
 
-/// Where samples lie in the source's own memory.
+/// Where samples lie in the source's own memory, and what of them is still written on the host.
 pub(in crate::loader) struct Direct {
-    source: Arc<dyn Source>,
+    source: source::Direct,
+    layout: BatchLayout,
+    /// The loader's; zero where it has none.
+    seed: u64,
     /// Batches in flight at most.
     depth: usize,
     offsets: Vec<u64>,
@@ -32,8 +36,14 @@ impl Direct {
     ///
     /// # Errors
     /// [`DeviceError::OutOfMemory`].
-    pub(in crate::loader) fn new(source: Arc<dyn Source>, depth: usize, samples: usize) -> Result<Self, DeviceError> {
-        Ok(Self { source, depth, offsets: reserved(samples)?, slow: false })
+    pub(in crate::loader) fn new(
+        source: source::Direct,
+        layout: BatchLayout,
+        seed: u64,
+        depth: usize,
+        samples: usize,
+    ) -> Result<Self, DeviceError> {
+        Ok(Self { source, layout, seed, depth, offsets: reserved(samples)?, slow: false })
     }
 
     /// What to wait for when as many batches are in flight as may be. A slow device finishes most of them first: sending several at a
@@ -72,70 +82,110 @@ impl Direct {
     }
 
     /// Looks up the samples of a batch. The source is the application's: its panics are errors.
-    fn locate(&mut self, sampler: &Sampler, batch: u64, (indices, labels): Lists<'_>) -> Result<(), Box<Unsent>> {
-        indices.clear();
-        labels.clear();
-        self.offsets.clear();
-        let mut asked = None;
-        let located = catch_unwind(AssertUnwindSafe(|| {
-            self.source.check()?;
-            for index in sampler.batch(batch) {
-                asked = Some(index);
-                self.offsets.push(self.source.position(index));
-                indices.push(index);
-                labels.extend(self.source.label(index));
-            }
-            Ok(())
-        }));
-        let first = || sampler.batch(batch).next().unwrap_or_default();
-        let index = asked.unwrap_or_else(first);
+    fn locate(&mut self, sampler: &Sampler, batch: u64, lists: Lists<'_>) -> Result<(), Box<Unsent>> {
+        let mut index = sampler.batch(batch).next().unwrap_or_default();
+        let located = catch_unwind(AssertUnwindSafe(|| self.try_locate(sampler, batch, lists, &mut index)));
         let error = match located {
             Ok(Ok(())) => return Ok(()),
-            Ok(Err(source)) => LoadError::Sample { index, batch, source },
-            Err(panic) => LoadError::Panic { index, batch, message: panic_message(&*panic) },
+            Ok(Err(Refusal::Source(source))) => LoadError::Sample { index, batch, source },
+            Ok(Err(Refusal::Short(ShortField { name: field, written, expected }))) => {
+                LoadError::ShortSample { index, batch, field, written, expected }
+            }
+            Err(panic) => LoadError::Panic { index, batch, message: panic_message(panic) },
         };
         Err(Box::new(Unsent { result: Err(error), bad: Vec::new(), ends_epoch: false }))
+    }
+
+    /// Leaves the sample it came to in `asked`.
+    fn try_locate(
+        &mut self,
+        sampler: &Sampler,
+        batch: u64,
+        (indices, host): Lists<'_>,
+        asked: &mut u64,
+    ) -> Result<(), Refusal> {
+        indices.clear();
+        self.offsets.clear();
+        self.source.check()?;
+        for (position, index) in sampler.batch(batch).enumerate() {
+            *asked = index;
+            self.offsets.push(self.source.position(index));
+            indices.push(index);
+            if !host.is_empty() {
+                let sample = SampleContext::of(index).in_epoch(sampler.epoch()).with_seed(self.seed);
+                let mut writer = SampleWriter::on_host(&self.layout, host.bytes_mut(), position);
+                self.source.write_host_fields(&sample, &mut writer)?;
+                writer.short_field().map_or(Ok(()), |short| Err(Refusal::Short(short)))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Why a batch cannot be read in place.
+enum Refusal {
+    Source(SourceError),
+    Short(ShortField),
+}
+
+impl From<SourceError> for Refusal {
+    fn from(error: SourceError) -> Self {
+        Self::Source(error)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use super::super::super::host_fields::HostFields;
     use super::super::super::{LoaderOptions, Order};
     use super::*;
-    use crate::error::SourceError;
-    use crate::layout::SampleLayout;
-    use crate::staging::SampleWriter;
+    use crate::layout::{Element, SampleLayout};
+    use crate::memory::HostArena;
 
-    /// Does not know where its second sample is.
-    struct Lost;
+    /// What the first batch of two samples of eight bytes and a label comes to.
+    fn locate(source: impl FnOnce(source::Direct) -> source::Direct) -> (Result<Vec<u64>, LoadError>, Vec<i64>) {
+        let sampler = Sampler::new(Order::new(2, &LoaderOptions::default()), 0);
+        let sample = SampleLayout::bytes(&[8]).and_then(|sample| sample.with_label(Element::I64)).expect("a sample");
+        let layout = BatchLayout::new(sample, 2).expect("a batch");
+        let memory = Arc::new(HostArena::new(16, |_| {}).expect("a little memory"));
+        let source = source(source::Direct::new(memory, |index| index * 8));
+        let mut host = HostFields::new(&layout).expect("a little memory");
+        let mut direct = Direct::new(source, layout, 7, 1, 2).expect("a little memory");
+        let located = direct.locate(&sampler, 0, (&mut Vec::new(), &mut host));
+        let result = located.map(|()| direct.offsets).map_err(|unsent| {
+            assert!(!unsent.ends_epoch);
+            unsent.result.err().expect("an error")
+        });
+        (result, host.values("label", 2).expect("labels").to_vec())
+    }
 
-    impl Source for Lost {
-        fn layout(&self) -> SampleLayout {
-            SampleLayout::bytes(&[8]).expect("a layout")
-        }
-
-        fn len(&self) -> u64 {
-            2
-        }
-
-        fn read(&self, _: u64, _: &mut SampleWriter<'_>) -> Result<(), SourceError> {
-            Ok(())
-        }
-
-        fn position(&self, index: u64) -> u64 {
-            assert!(index != 1, "sample {index} is nowhere");
-            index
-        }
+    #[test]
+    fn fields_on_the_host_are_written_beside_the_offsets() {
+        let (offsets, labels) = locate(|source| {
+            source.with_host_fields(|sample, out| Ok(out.label(i64::try_from(sample.index * 10 + sample.seed)?)?))
+        });
+        assert_eq!((offsets.expect("it works"), labels), (vec![0, 8], vec![7, 17]));
     }
 
     #[test]
     fn a_source_that_panics_when_asked_where_a_sample_is_loses_the_batch_only() {
-        let sampler = Sampler::new(Order::new(2, &LoaderOptions::default()), 0);
-        let mut direct = Direct::new(Arc::new(Lost), 1, 2).expect("a little memory");
-        let unsent = direct.locate(&sampler, 0, (&mut Vec::new(), &mut Vec::new())).expect_err("it panics");
-        let Unsent { result: Err(LoadError::Panic { index, batch, message }), ends_epoch, .. } = *unsent else {
-            panic!("another error")
+        let nowhere = |index: u64| {
+            assert!(index != 1, "sample {index} is nowhere");
+            index
         };
-        assert_eq!((index, batch, message.as_str(), ends_epoch), (1, 0, "sample 1 is nowhere", false));
+        let (located, _) = locate(|source| source.renumbered(nowhere).with_host_fields(|_, out| Ok(out.label(1)?)));
+        let Err(LoadError::Panic { index, batch, message }) = located else { panic!("another outcome") };
+        assert_eq!((index, batch, message.as_str()), (1, 0, "sample 1 is nowhere"));
+    }
+
+    #[test]
+    fn a_field_on_the_host_that_is_not_written_is_named() {
+        let (located, _) = locate(|source| source);
+        let Err(LoadError::ShortSample { index: 0, field, written: 0, expected: 8, .. }) = located else {
+            panic!("another outcome")
+        };
+        assert_eq!(field, "label");
     }
 }

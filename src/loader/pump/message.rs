@@ -3,6 +3,7 @@
 use std::time::Instant;
 
 use super::super::bad::BadSample;
+use super::super::host_fields::HostFields;
 use super::super::order::sampler::Sampler;
 use super::super::outputs::Output;
 use crate::backend::MemoryUse;
@@ -30,7 +31,7 @@ pub(in crate::loader) enum ToPump {
     /// Wait for the device. The reply is whether it was lost, and at which batch.
     Idle(flume::Sender<Result<(), (u64, DeviceError)>>),
     /// The user has taken a tensor for good: make another.
-    Replace { indices: Vec<u64>, labels: Vec<i64> },
+    Replace { indices: Vec<u64>, host: HostFields },
     /// Finish what is in flight and end.
     Shutdown { deadline: Instant },
 }

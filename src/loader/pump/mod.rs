@@ -29,6 +29,7 @@ use std::time::Instant;
 
 use super::account::OutputAccount;
 use super::bad::BadSample;
+use super::host_fields::HostFields;
 use super::outputs::Output;
 use super::schedule::{Action, BatchId, Event, Schedule};
 use crate::backend::{Lane, SubmissionId, Wait};
@@ -123,7 +124,7 @@ impl<L: Lane> Pump<L> {
             ToPump::Idle(reply) => {
                 let _ = reply.send(self.wait_idle());
             }
-            ToPump::Replace { indices, labels } => self.replace(indices, labels),
+            ToPump::Replace { indices, host } => self.replace(indices, host),
             ToPump::Shutdown { deadline } => return Some(deadline),
         }
         None
@@ -172,14 +173,14 @@ impl<L: Lane> Pump<L> {
 
     /// Submits a batch that is ready, and delivers it; or delivers why it cannot be.
     fn submit(&mut self, batch: BatchId, slot: Option<usize>) -> Event {
-        let Some(Output { tensor, mut indices, mut labels }) = self.outlet.take() else { return Event::NoOutput };
-        let (lists, number) = ((&mut indices, &mut labels), batch.number);
+        let Some(Output { tensor, mut indices, mut host }) = self.outlet.take() else { return Event::NoOutput };
+        let (lists, number) = ((&mut indices, &mut host), batch.number);
         let prepared = self.feeding.prepare(batch, slot, &mut self.lane, &mut self.epochs, &mut self.observer, lists);
         let Prepared { input, samples, padding, bad, read_time, times } = match prepared {
             Ok(prepared) => prepared,
             Err(unsent) => {
                 let Unsent { result, bad, ends_epoch } = *unsent;
-                self.outlet.deliver(Output { tensor, indices, labels }, result, bad);
+                self.outlet.deliver(Output { tensor, indices, host }, result, bad);
                 return if ends_epoch { Event::EpochFailed } else { Event::Unsent };
             }
         };
@@ -187,7 +188,7 @@ impl<L: Lane> Pump<L> {
             Ok(submitted) => {
                 let at = self.observer.submitted(submitted.id, read_time, times);
                 self.ask_device = true;
-                let output = Output { tensor: submitted.tensor, indices, labels };
+                let output = Output { tensor: submitted.tensor, indices, host };
                 self.outlet.deliver_submitted(submitted.id, output, Delivered { number, samples, padding, at }, bad);
                 match self.outlet.release(&mut self.lane) {
                     Ok(()) => Event::Submitted,
@@ -196,7 +197,7 @@ impl<L: Lane> Pump<L> {
             }
             Err(rejected) => {
                 self.observer.time_passes();
-                self.reject(Output { tensor: rejected.tensor, indices, labels }, number, rejected.error, bad)
+                self.reject(Output { tensor: rejected.tensor, indices, host }, number, rejected.error, bad)
             }
         }
     }
@@ -220,11 +221,11 @@ impl<L: Lane> Pump<L> {
     }
 
     /// Makes another tensor in place of one that was taken out.
-    fn replace(&mut self, indices: Vec<u64>, labels: Vec<i64>) {
+    fn replace(&mut self, indices: Vec<u64>, host: HostFields) {
         let taken = self.outlet.outputs().taken();
         match self.account.check(self.lane.memory(), taken).and_then(|()| self.lane.output()) {
             Ok(tensor) => {
-                self.outlet.outputs().put(Output { tensor, indices, labels });
+                self.outlet.outputs().put(Output { tensor, indices, host });
                 return self.drive(Event::OutputReturned);
             }
             // Reported first: whoever finds no tensor left finds the reason.

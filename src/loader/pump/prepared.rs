@@ -3,14 +3,15 @@
 use std::time::{Duration, Instant};
 
 use super::super::bad::BadSample;
+use super::super::host_fields::HostFields;
 use super::super::observe::metrics::BatchTimestamps;
 use super::super::schedule::BatchId;
 use super::Delivered;
 use crate::backend::Input;
 use crate::error::LoadError;
 
-/// The lists that go with a batch: its samples' indices and labels.
-pub(super) type Lists<'a> = (&'a mut Vec<u64>, &'a mut Vec<i64>);
+/// The lists that go with a batch: its samples' indices, and their fields on the host.
+pub(super) type Lists<'a> = (&'a mut Vec<u64>, &'a mut HostFields);
 
 /// A batch that can be submitted.
 pub(super) struct Prepared<'a> {

@@ -52,7 +52,7 @@ impl Staged {
         workers: usize,
         skips: bool,
     ) -> Result<Self, DeviceError> {
-        let assembly = |_| Ok(Arc::new(Assembly::new(samples)?));
+        let assembly = |_| Ok(Arc::new(Assembly::new(&layout, samples)?));
         Ok(Self {
             assemblies: (0..slots).map(assembly).collect::<Result<_, DeviceError>>()?,
             fills: (0..slots).map(|_| None).collect(),
@@ -115,14 +115,13 @@ impl Staged {
             filling.ended = Some(now);
         }
         // What lies before the first bad sample stays; something is always read, which ends the slot once more.
-        let unit = self.layout.samples_per_cut();
-        !first.is_some_and(|first| samples > 0 && self.fill_again(slot, first.min(samples - 1) / unit * unit))
+        !first.is_some_and(|first| samples > 0 && self.fill_again(slot, first.min(samples - 1)))
     }
 
     /// Has a slot filled from sample `from` on; false if it cannot be, and then it cannot be finished either, which is reported.
     fn fill_again(&mut self, slot: usize, from: usize) -> bool {
         let Some(Filling { fill, .. }) = &mut self.fills[slot] else { return false };
-        if !fill.restart(self.layout.payload(from)) {
+        if !fill.restart(from) {
             return false;
         }
         take_regions(fill, &self.assemblies[slot], from, &self.layout, self.workers, &mut self.regions);
@@ -160,7 +159,7 @@ impl Staged {
         lane: &mut L,
         epochs: &mut Epochs,
         now: Instant,
-        (indices, labels): Lists<'_>,
+        (indices, host): Lists<'_>,
     ) -> Result<Prepared<'static>, Box<Unsent>> {
         let assembly = Arc::clone(&self.assemblies[slot]);
         let Some(Filling { fill, begun, handed_out, ended }) = self.fills[slot].take() else {
@@ -183,7 +182,7 @@ impl Staged {
             lane.cancel(filled.cancel());
             return Err(Unsent::settled(batch, padding, bad, error, now));
         }
-        assembly.copy_out(indices, labels);
+        assembly.move_out(indices, host);
         let (epoch, read_time) = (assembly.batch().0, assembly.read_time());
         let times =
             BatchTimestamps { epoch, number, slot: Some(slot), begun, handed_out, ended, sent: now, submitted: now };
@@ -202,7 +201,7 @@ fn failure(assembly: &Assembly, batch: BatchId, epochs: &mut Epochs) -> Box<Unse
     Box::new(Unsent { result: Err(error), bad, ends_epoch })
 }
 
-/// Takes a slot's regions, from sample `from` on, which is where one may begin. All are taken before the first is handed out: a
+/// Takes a slot's regions, from sample `from` on. All are taken before the first is handed out: a
 /// worker that ends the last open region reports the slot.
 fn take_regions(
     fill: &mut Fill,
@@ -214,8 +213,7 @@ fn take_regions(
 ) {
     let (slot, samples) = (fill.slot(), assembly.samples());
     regions.extend(layout.runs(samples - from, workers).map(|run| {
-        let run = run.start + from..run.end + from;
-        let region = fill.take_region(layout.run_bytes(&run, samples).len());
-        Job { assembly: Arc::clone(assembly), slot, run, region }
+        let region = fill.take_region(layout, run.len());
+        Job { assembly: Arc::clone(assembly), slot, region }
     }));
 }

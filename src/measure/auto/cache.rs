@@ -77,7 +77,7 @@ impl Key {
             driver: adapter.driver.clone(),
             driver_info: adapter.driver_info.clone(),
             sample: source.layout().to_string(),
-            in_memory: source.memory().is_some(),
+            in_memory: source.direct().is_some(),
             preprocess: format!("{:?}", options.preprocess),
             batch_size: options.batch_size,
             slots: options.slots,

@@ -45,7 +45,7 @@ impl Wanted {
 
     /// What the device can run at constant memory, the default first.
     pub(super) fn candidates<B: Backend>(&self, backend: &B, source: &dyn Source, auto: &AutoOptions) -> Candidates {
-        let in_memory = source.memory().is_some();
+        let in_memory = source.direct().is_some();
         let fits = |strategy: &Strategy| {
             !strategy.allocates_per_batch()
                 && (in_memory || !strategy.is_direct())

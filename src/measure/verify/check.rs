@@ -3,14 +3,13 @@
 use std::sync::Arc;
 
 use super::oracle::{Oracle, Wrong, raw};
-use crate::error::LayoutError;
-use crate::layout::{BatchLayout, SampleLayout};
+use crate::error::OpenError;
+use crate::layout::BatchLayout;
 use crate::loader::{LoaderOptions, Sampler};
 use crate::measure::outcome::{Mismatch, VerifyError};
-use crate::preprocess::{DType, Fingerprint, Preprocess, fingerprint};
-
-use crate::source::Source;
-use crate::staging::SampleWriter;
+use crate::preprocess::{Fingerprint, Preprocess, fingerprint};
+use crate::source::{SampleContext, Source};
+use crate::staging::SampleBuffer;
 
 /// Compares batches with a source and the oracle. Keeps the bytes of one batch.
 pub(in crate::measure) struct Checker {
@@ -18,17 +17,20 @@ pub(in crate::measure) struct Checker {
     layout: BatchLayout,
     oracle: Option<Oracle>,
     indices: Vec<u64>,
+    /// The first field of a batch's samples.
     bytes: Vec<u8>,
+    sample: SampleBuffer,
 }
 
 impl Checker {
-    pub(in crate::measure) fn new(source: Arc<dyn Source>, options: &LoaderOptions) -> Result<Self, LayoutError> {
+    pub(in crate::measure) fn new(source: Arc<dyn Source>, options: &LoaderOptions) -> Result<Self, OpenError> {
         let layout = BatchLayout::new(source.layout(), options.batch_size)?;
-        let oracle = match (&options.preprocess, layout.sample()) {
-            (Preprocess::Normalize(normalize), SampleLayout::Image(image)) => Some(Oracle::new(normalize, image)?),
+        let sample = SampleBuffer::new(layout.sample().clone())?;
+        let oracle = match (&options.preprocess, layout.sample().as_image()) {
+            (Preprocess::Normalize(normalize), Some(image)) => Some(Oracle::new(normalize, image)?),
             _ => None,
         };
-        Ok(Self { source, layout, oracle, indices: Vec::new(), bytes: Vec::new() })
+        Ok(Self { source, layout, oracle, indices: Vec::new(), bytes: Vec::new(), sample })
     }
 
     pub(in crate::measure) fn source(&self) -> &dyn Source {
@@ -49,17 +51,18 @@ impl Checker {
 
     /// Reads these samples, to compare the batch with.
     pub(in crate::measure) fn read(&mut self, batch: u64, indices: &[u64]) -> Result<(), VerifyError> {
-        let sample = self.layout.sample().byte_len();
+        let sample_bytes = self.layout.payload(1);
         self.indices = indices.to_vec();
-        self.bytes.resize(sample * indices.len(), 0);
-        for (&index, bytes) in indices.iter().zip(self.bytes.chunks_exact_mut(sample)) {
-            let mut out = SampleWriter::over(bytes);
-            let read = self.source.read(index, &mut out);
-            let read = read.and_then(|()| match out.remaining() {
-                0 => Ok(()),
-                missing => Err(format!("{missing} bytes are missing").into()),
+        self.bytes.resize(sample_bytes * indices.len(), 0);
+        for (&index, bytes) in indices.iter().zip(self.bytes.chunks_exact_mut(sample_bytes)) {
+            let mut out = self.sample.writer();
+            let read = self.source.read(&SampleContext::of(index), &mut out);
+            let read = read.and_then(|()| match out.short_field() {
+                None => Ok(()),
+                Some(short) => Err(format!("{} bytes are missing", short.expected - short.written).into()),
             });
             read.map_err(|source| VerifyError::Source { batch, index, source })?;
+            bytes.copy_from_slice(self.sample.bytes(0).unwrap_or_default());
         }
         Ok(())
     }
@@ -68,7 +71,7 @@ impl Checker {
     pub(in crate::measure) fn fingerprints(&self, batch: u64, got: Option<&[Fingerprint]>) -> Result<(), Mismatch> {
         let got = got.unwrap_or_default();
         length(batch, "fingerprints", self.indices.len(), got.len())?;
-        let samples = self.bytes.chunks_exact(self.layout.sample().byte_len());
+        let samples = self.bytes.chunks_exact(self.layout.payload(1));
         for ((&index, sample), &got) in self.indices.iter().zip(samples).zip(got) {
             let expected = fingerprint(sample);
             if expected != got {
@@ -80,10 +83,10 @@ impl Checker {
 
     /// Compares a whole tensor with what the samples that were read should become.
     pub(in crate::measure) fn tensor(&self, batch: u64, tensor: &[u8]) -> Result<(), Mismatch> {
-        let dtype = self.oracle.as_ref().map_or(DType::U8, |oracle| oracle.dtype);
-        length(batch, "bytes", self.bytes.len() * dtype.size(), tensor.len())?;
-        let sample = self.layout.sample().byte_len();
-        let pairs = self.bytes.chunks_exact(sample).zip(tensor.chunks_exact(sample * dtype.size()));
+        let scale = self.oracle.as_ref().map_or(1, |oracle| oracle.dtype.size());
+        length(batch, "bytes", self.bytes.len() * scale, tensor.len())?;
+        let sample = self.layout.payload(1);
+        let pairs = self.bytes.chunks_exact(sample).zip(tensor.chunks_exact(sample * scale));
         for (&index, (sample, tensor)) in self.indices.iter().zip(pairs) {
             let wrong = match &self.oracle {
                 None => raw(sample, tensor),

@@ -3,8 +3,8 @@
 use half::f16;
 
 use crate::error::LayoutError;
-use crate::layout::{ImageLayout, SampleLayout};
-use crate::preprocess::{DType, Normalize, TensorLayout, error_bound, expected};
+use crate::layout::{Element, ImageLayout, SampleLayout};
+use crate::preprocess::{Normalize, TensorLayout, error_bound, expected};
 
 /// The first value that is not as expected.
 #[derive(Debug, PartialEq)]
@@ -29,14 +29,14 @@ pub(super) fn raw(sample: &[u8], tensor: &[u8]) -> Option<Wrong> {
 pub(super) struct Oracle {
     values: Vec<[(f64, f64); 256]>,
     layout: TensorLayout,
-    pub(super) dtype: DType,
+    pub(super) dtype: Element,
 }
 
 impl Oracle {
     pub(super) fn new(normalize: &Normalize, image: ImageLayout) -> Result<Self, LayoutError> {
         let channels = image.channels();
         // An image of every pixel value in every channel; for that image HWC is the simpler order.
-        let SampleLayout::Image(ramp) = SampleLayout::image(1, 256, channels)? else {
+        let Some(ramp) = SampleLayout::image(1, 256, channels)?.as_image() else {
             return Err(LayoutError::NotAnImage { layout: "a ramp".to_owned() });
         };
         let pixels: Vec<u8> = (0..=255).flat_map(|pixel| std::iter::repeat_n(pixel, channels)).collect();
@@ -47,14 +47,14 @@ impl Oracle {
             })
         };
         let dtype = match normalize.dtype {
-            crate::preprocess::FloatType::F32 => DType::F32,
-            crate::preprocess::FloatType::F16 => DType::F16,
+            crate::preprocess::FloatType::F32 => Element::F32,
+            crate::preprocess::FloatType::F16 => Element::F16,
         };
         Ok(Self { values: (0..channels).map(table).collect(), layout: normalize.layout, dtype })
     }
 
     pub(super) fn compare(&self, sample: &[u8], tensor: &[u8]) -> Option<Wrong> {
-        if self.dtype == DType::F16 {
+        if self.dtype == Element::F16 {
             self.compare_values(sample, tensor.as_chunks().0, |&bytes| f64::from(f16::from_ne_bytes(bytes)))
         } else {
             self.compare_values(sample, tensor.as_chunks().0, |&bytes| f64::from(f32::from_ne_bytes(bytes)))

@@ -6,7 +6,7 @@ use crate::error::SourceError;
 use crate::layout::SampleLayout;
 use crate::measure::outcome::Mismatch;
 use crate::preprocess::{FloatType, Normalize, Preprocess, TensorLayout};
-use crate::source::random_images;
+use crate::source::{SampleContext, random_images};
 use crate::staging::SampleWriter;
 
 const ALL: Extent = Extent { batches: u64::MAX, time: Duration::from_secs(600) };
@@ -40,10 +40,10 @@ impl Source for Fickle {
         self.inner.len()
     }
 
-    fn read(&self, index: u64, out: &mut SampleWriter<'_>) -> Result<(), SourceError> {
-        let changed = index == self.index && self.reads.fetch_add(1, Ordering::Relaxed) >= self.honest;
+    fn read(&self, sample: &SampleContext, out: &mut SampleWriter<'_>) -> Result<(), SourceError> {
+        let changed = sample.index == self.index && self.reads.fetch_add(1, Ordering::Relaxed) >= self.honest;
         if !changed {
-            return self.inner.read(index, out);
+            return self.inner.read(sample, out);
         }
         Ok(out.write(&vec![77; out.len()])?)
     }

@@ -19,9 +19,9 @@ use super::decode::{DamagedImages, Target};
 #[cfg(doc)]
 use super::decode::{DecodeOptions, Decoder};
 use super::digest::{Digest, sampled};
-use super::{Class, OutOfRange, Source, SourceSummary};
+use super::{Class, OutOfRange, SampleContext, Source, SourceSummary};
 use crate::error::{LayoutError, SourceError};
-use crate::layout::SampleLayout;
+use crate::layout::{Element, SampleLayout};
 use crate::staging::SampleWriter;
 
 /// How many files' sizes are part of the digest.
@@ -39,7 +39,7 @@ const SIZES: u64 = 1024;
 /// cannot be read.
 ///
 /// **Labels.** If the images lie in sub-folders, the sub-folders with images in or below them are the
-/// [`classes`](Self::classes), in the order of their names, and an image's label is the index of its class. A list of
+/// [`classes`](Self::classes), in the order of their names, and an image's label, an i64, is the index of its class. A list of
 /// classes can be given instead ([`FolderOptions::classes`]). Images beside each other have no labels.
 ///
 /// **Memory.** A file takes the bytes of its name and four more: ImageNet's 1.28 million training images take 31 MB.
@@ -93,6 +93,7 @@ impl FolderSource {
         let side = |side| u32::try_from(side).map_err(|_| LayoutError::Overflow { what: "an image's side" });
         let target = Target::new((side(height)?, side(width)?), channels, fit, max_decoded_bytes, decode)?;
         let (paths, summary) = classes::find(path.as_ref(), classes)?;
+        let layout = if summary.classes.is_empty() { layout } else { layout.with_label(Element::I64)? };
         Ok(Self { paths, summary, layout, target, digest: OnceLock::new() })
     }
 
@@ -121,6 +122,12 @@ impl FolderSource {
         self.paths.path(usize::try_from(index).ok()?)
     }
 
+    /// The label of sample `index`, where there are classes.
+    #[must_use]
+    pub fn label(&self, index: u64) -> Option<i64> {
+        self.paths.label(usize::try_from(index).ok()?).map(i64::from)
+    }
+
     fn make_digest(&self) -> [u8; 16] {
         let mut digest = Digest::new("folder");
         digest.add_number(self.len());
@@ -140,20 +147,20 @@ impl FolderSource {
 
 impl Source for FolderSource {
     fn layout(&self) -> SampleLayout {
-        self.layout
+        self.layout.clone()
     }
 
     fn len(&self) -> u64 {
         self.paths.len() as u64
     }
 
-    fn read(&self, index: u64, out: &mut SampleWriter<'_>) -> Result<(), SourceError> {
+    fn read(&self, sample: &SampleContext, out: &mut SampleWriter<'_>) -> Result<(), SourceError> {
+        let index = sample.index;
         let path = self.path(index).ok_or(OutOfRange { index, len: self.len() })?;
+        if let Some(label) = self.label(index) {
+            out.label(label)?;
+        }
         self.target.read(&path, out)
-    }
-
-    fn label(&self, index: u64) -> Option<i64> {
-        self.paths.label(usize::try_from(index).ok()?).map(i64::from)
     }
 
     fn summary(&self) -> SourceSummary {

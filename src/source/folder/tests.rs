@@ -5,6 +5,7 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::source::LeftOutReason;
+use crate::staging::SampleBuffer;
 
 /// A folder with these files: each image is one pixel whose red is its position in the list; others are empty.
 fn folder(files: &[&str]) -> TempDir {
@@ -26,12 +27,18 @@ fn open(root: &TempDir) -> Result<FolderSource, FolderError> {
     FolderSource::open(root.path(), FolderOptions { height: 1, width: 1, ..FolderOptions::default() })
 }
 
+fn read(source: &FolderSource, index: u64) -> Result<(), SourceError> {
+    let mut sample = SampleBuffer::new(source.layout()).expect("a few bytes");
+    source.read(&SampleContext::of(index), &mut sample.writer())
+}
+
 /// The first byte of every sample.
 fn reds(source: &FolderSource) -> Vec<u8> {
     let first = |index| {
-        let mut memory = [0; 3];
-        source.read(index, &mut SampleWriter::over(&mut memory)).expect("a sample");
-        memory[0]
+        let mut sample = SampleBuffer::new(source.layout()).expect("a few bytes");
+        source.read(&SampleContext::of(index), &mut sample.writer()).expect("a sample");
+        assert_eq!(sample.label(), source.label(index));
+        sample.bytes("image").expect("an image")[0]
     };
     (0..source.len()).map(first).collect()
 }
@@ -127,9 +134,9 @@ fn an_image_that_went_away_is_an_error_with_its_name() {
     let root = folder(&["1.png", "2.png"]);
     let source = open(&root).expect("two images");
     fs::remove_file(root.path().join("2.png")).expect("removed");
-    let error = source.read(1, &mut SampleWriter::over(&mut [0; 3])).expect_err("gone").to_string();
+    let error = read(&source, 1).expect_err("gone").to_string();
     assert!(error.contains("2.png: cannot be read"), "{error}");
-    let error = source.read(2, &mut SampleWriter::over(&mut [0; 3])).expect_err("never there");
+    let error = read(&source, 2).expect_err("never there");
     assert!(error.is::<OutOfRange>(), "{error}");
 }
 
@@ -170,7 +177,7 @@ fn links_are_followed_unless_they_lead_back_or_nowhere() {
     let expected = [(LeftOutReason::BrokenLink, String::new(), 1), (LeftOutReason::LinkLoop, String::new(), 1)];
     assert_eq!(left_out(&source), expected);
     assert_eq!((source.len(), source.path(2)), (3, Some(root.path().join("b/gone.png"))));
-    let error = source.read(2, &mut SampleWriter::over(&mut [0; 3])).expect_err("nowhere").to_string();
+    let error = read(&source, 2).expect_err("nowhere").to_string();
     assert!(error.contains("gone.png: cannot be read"), "{error}");
 }
 
@@ -201,6 +208,6 @@ fn names_that_are_no_unicode_or_hold_control_characters_are_found_and_shown() {
     let source = open(&root).expect("two images");
     assert_eq!(source.path(1).expect("a path").file_name(), Some(odd));
     fs::remove_file(source.path(0).expect("a path")).expect("removed");
-    let error = source.read(0, &mut SampleWriter::over(&mut [0; 3])).expect_err("gone").to_string();
+    let error = read(&source, 0).expect_err("gone").to_string();
     assert!(error.contains("a\\n\\u{1b}[31m/1.png"), "{error}");
 }

@@ -14,13 +14,13 @@ use self::element::{ByteOrder, Element};
 pub use self::error::NpyError;
 use self::header::Header;
 pub use self::write::{NpyType, write_npy, write_npy_to};
+use super::column::Labels;
 use super::digest::Digest;
 use super::record_file::RecordFile;
 use super::shown::Shown;
-use super::{OutOfRange, Source, label_at, one_label_each};
+use super::{Direct, OutOfRange, SampleContext, Source};
 use crate::error::{LayoutError, SourceError};
 use crate::layout::SampleLayout;
-use crate::memory::StableHostMemory;
 use crate::staging::SampleWriter;
 
 /// The samples of a `.npy` file (versions 1 to 3, C order): one sample for each index of the first dimension.
@@ -44,7 +44,7 @@ pub struct NpySource {
     file: Arc<RecordFile>,
     layout: SampleLayout,
     len: u64,
-    labels: Option<Vec<i64>>,
+    labels: Option<Labels>,
     /// Made when it is first asked for.
     digest: OnceLock<Option<[u8; 16]>>,
 }
@@ -73,10 +73,11 @@ impl NpySource {
     /// # Errors
     /// [`NpyError`], which names the file with the labels.
     pub fn with_labels_npy(self, path: impl AsRef<Path>) -> Result<Self, NpyError> {
-        let labels = labels::read(path.as_ref())?;
-        one_label_each(&labels, self.len)
-            .map_err(|source| NpyError::LabelCount { path: path.as_ref().into(), source })?;
-        Ok(Self { labels: Some(labels), digest: OnceLock::new(), ..self })
+        let path = path.as_ref();
+        let labels = Labels::new(&labels::read(path)?, self.len)
+            .map_err(|source| NpyError::LabelCount { path: path.into(), source })?;
+        let layout = labels.add_to(&self.layout).map_err(|source| NpyError::Layout { path: path.into(), source })?;
+        Ok(Self { layout, labels: Some(labels), digest: OnceLock::new(), ..self })
     }
 
     /// The file.
@@ -88,35 +89,31 @@ impl NpySource {
 
 impl Source for NpySource {
     fn layout(&self) -> SampleLayout {
-        self.layout
+        self.layout.clone()
     }
 
     fn len(&self) -> u64 {
         self.len
     }
 
-    fn read(&self, index: u64, out: &mut SampleWriter<'_>) -> Result<(), SourceError> {
+    fn read(&self, sample: &SampleContext, out: &mut SampleWriter<'_>) -> Result<(), SourceError> {
+        let index = sample.index;
         if index >= self.len {
             return Err(OutOfRange { index, len: self.len }.into());
         }
-        Ok(self.file.read(index, self.layout.byte_len(), out)?)
+        self.file.read(index, self.layout.byte_len(), out)?;
+        self.labels.as_ref().map_or(Ok(()), |labels| labels.write(index, out))
     }
 
     /// The whole file, mapped shared and read-only. Only devices read the mapping; [`read`](Self::read) does not.
-    fn memory(&self) -> Option<Arc<dyn StableHostMemory>> {
-        self.file.memory()
-    }
-
-    fn position(&self, index: u64) -> u64 {
-        self.file.offset() + index * self.layout.byte_len() as u64
-    }
-
-    fn check(&self) -> Result<(), SourceError> {
-        Ok(self.file.unchanged()?)
-    }
-
-    fn label(&self, index: u64) -> Option<i64> {
-        label_at(self.labels.as_deref(), index)
+    fn direct(&self) -> Option<Direct> {
+        let (file, offset, bytes) = (Arc::clone(&self.file), self.file.offset(), self.layout.byte_len() as u64);
+        let direct = Direct::new(file.memory()?, move |index| offset.saturating_add(index.saturating_mul(bytes)));
+        let direct = direct.with_check(move || Ok(file.unchanged()?));
+        Some(match self.labels.clone() {
+            Some(labels) => direct.with_host_fields(move |sample, out| labels.write(sample.index, out)),
+            None => direct,
+        })
     }
 
     fn file(&self, index: u64) -> Option<PathBuf> {
@@ -129,7 +126,7 @@ impl Source for NpySource {
             let mut digest = Digest::new("npy");
             let read = self.file.digest(&mut digest);
             read.inspect_err(|error| log::error!("{}: no digest: {error}", Shown(self.path()))).ok()?;
-            digest.add_labels(self.labels.as_deref());
+            digest.add_labels(self.labels.as_ref().map(Labels::integers));
             Some(digest.finish())
         };
         *self.digest.get_or_init(make)

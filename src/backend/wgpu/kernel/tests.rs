@@ -80,7 +80,7 @@ fn run(gpu: &Gpu, spec: &LaneSpec, bytes: &[u8], count: usize) -> Outcome {
 }
 
 /// The largest error in parts of the bound.
-fn worst(normalize: &Normalize, sample: SampleLayout, bytes: &[u8], tensor: &[u8]) -> f64 {
+fn worst(normalize: &Normalize, sample: &SampleLayout, bytes: &[u8], tensor: &[u8]) -> f64 {
     let image = sample.as_image().expect("an image");
     let values = expected(normalize, image, bytes).expect("valid");
     let got: Vec<f64> = match normalize.dtype {
@@ -112,12 +112,12 @@ fn every_shape(backends: wgpu::Backends, dtype: FloatType) {
                 for (height, width) in SIZES {
                     let sample = SampleLayout::image(height, width, channels).expect("valid");
                     let normalize = normalize(channels, order, dtype);
-                    let spec = lane(sample, BATCH, normalize.clone().into());
+                    let spec = lane(sample.clone(), BATCH, normalize.clone().into());
                     let bytes = samples(&spec.layout, channels);
                     for count in [1, 3, BATCH] {
                         let outcome = run(gpu, &spec, &bytes, count);
                         let sent = &bytes[..spec.layout.payload(count)];
-                        most = f64::max(most, worst(&normalize, sample, sent, &outcome.tensor));
+                        most = f64::max(most, worst(&normalize, &sample, sent, &outcome.tensor));
                         let prints: Vec<u64> = sent.chunks_exact(sample.byte_len()).map(fingerprint).collect();
                         assert_eq!(outcome.fingerprints, prints, "{sample} {count}");
                     }
@@ -154,7 +154,7 @@ fn half_range(backends: wgpu::Backends) {
         let sample = SampleLayout::image(16, 16, 1).expect("valid");
         for (mean, std) in [(0.5, 1000.0), (0.5, 70_000.0), (0.2, 1e-5), (0.0, 1.0), (100.0 / 255.0, 300.0)] {
             let normalize = Normalize::new(&[mean], &[std]).with_dtype(FloatType::F16);
-            let spec = lane(sample, 1, normalize.clone().into());
+            let spec = lane(sample.clone(), 1, normalize.clone().into());
             let bytes = samples(&spec.layout, 1);
             let tensor = run(gpu, &spec, &bytes, 1).tensor;
             for (&pixel, half) in bytes.iter().zip(tensor.chunks_exact(2)) {
@@ -179,7 +179,7 @@ fn half_ties(backends: wgpu::Backends) {
         for (bits, bias) in [(9, 8.0), (9, -8.0), (27, 0.0), (31, 0.0)] {
             let (scale, std) = (2f64.powi(-bits), 2f64.powi(bits) / 255.0);
             let normalize = Normalize::new(&[-bias * std], &[std]).with_dtype(FloatType::F16);
-            let spec = lane(sample, 1, normalize.into());
+            let spec = lane(sample.clone(), 1, normalize.into());
             let bytes = samples(&spec.layout, 1);
             let tensor = run(gpu, &spec, &bytes, 1).tensor;
             for (&pixel, half) in bytes.iter().zip(tensor.chunks_exact(2)) {
@@ -220,7 +220,7 @@ fn half_bits_over_the_range(backends: wgpu::Backends) {
                 // Powers of two and a product alone are exact in f32 or rounded once, on every device.
                 let std = 1.0 / (255.0 * numerator * 2f64.powi(exponent));
                 let normalize = Normalize::new(&[bias], &[std]).with_dtype(FloatType::F16);
-                let spec = lane(sample, 1, normalize.clone().into());
+                let spec = lane(sample.clone(), 1, normalize.clone().into());
                 let bytes = samples(&spec.layout, 1);
                 let tensor = run(gpu, &spec, &bytes, 1).tensor;
                 let scale = normalize.scale(0) as f32;

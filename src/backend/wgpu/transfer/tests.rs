@@ -52,7 +52,7 @@ fn data() -> Vec<u8> {
 fn spec(strategy: Strategy, preprocess: Preprocess) -> LaneSpec {
     let arena = HostArena::new(SAMPLES * PIXELS, |bytes| bytes.copy_from_slice(&data())).expect("a little memory");
     LaneSpec {
-        layout: BatchLayout::new(SampleLayout::image(5, 7, 3).expect("an image"), BATCH).expect("a batch"),
+        layout: layout(),
         preprocess,
         strategy,
         slots: 2,
@@ -78,10 +78,16 @@ fn bytes(indices: &[usize]) -> Vec<u8> {
     indices.iter().flat_map(|at| data[at * PIXELS..][..PIXELS].to_vec()).collect()
 }
 
+fn layout() -> BatchLayout {
+    BatchLayout::new(SampleLayout::image(5, 7, 3).expect("an image"), BATCH).expect("a batch")
+}
+
 fn fill(lane: &mut WgpuLane, bytes: &[u8]) -> Filled {
     let mut fill = lane.begin().expect("a live device").expect("a free slot");
-    let mut region = fill.take_region(bytes.len().next_multiple_of(4));
-    region.writer(0..bytes.len()).write(bytes).expect("it fits");
+    let mut region = fill.take_region(&layout(), bytes.len() / PIXELS);
+    for (position, sample) in bytes.chunks_exact(PIXELS).enumerate() {
+        region.writer(position, &mut []).write(sample).expect("it fits");
+    }
     region.commit();
     match fill.finish() {
         Finish::Filled(filled) => filled,

@@ -69,7 +69,7 @@ impl Feed {
     pub fn prepare(args: &CompareArgs) -> Result<(Self, Data)> {
         let samples = Samples::prepare(args)?;
         let (layout, count) = samples.shape()?;
-        let normalize = match args.feed.preprocess(layout)? {
+        let normalize = match args.feed.preprocess(&layout)? {
             Preprocess::Raw => None,
             Preprocess::Normalize(normalize) => Some(normalize),
         };
@@ -78,7 +78,7 @@ impl Feed {
         let data = Data {
             synthetic: args.data.is_none(),
             name: args.data.as_deref().map_or_else(|| "random images in memory".to_owned(), base_name),
-            layout: layout.to_string(),
+            layout: layout.first().to_string(),
             images: layout.as_image().is_some(),
             sample_bytes: layout.byte_len() as u64,
             samples: count,

@@ -32,7 +32,7 @@ struct Run<'a> {
 pub fn load(feeds: &mut [DeviceRun], epochs: u32, state: Option<&StateFile>) -> Vec<Ending> {
     let samples = feeds.iter().map(|feed| samples_left(feed, epochs)).fold(0, u64::saturating_add);
     let sample = feeds[0].loader.source().layout();
-    let bar = SampleBar::new(samples, noun(sample), sample.byte_len() as u64);
+    let bar = SampleBar::new(samples, noun(&sample), sample.byte_len() as u64);
     let run = Run { epochs, state, start: Instant::now(), bar, failed: AtomicBool::new(false) };
     if let [only] = feeds {
         return vec![run.feed(0, only)];

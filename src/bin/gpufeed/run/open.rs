@@ -34,7 +34,7 @@ pub fn open(
     observed: &Observed,
     inputs: &Arc<Inputs>,
 ) -> Result<Vec<DeviceRun>> {
-    let preprocess = args.feed.preprocess(source.layout())?;
+    let preprocess = args.feed.preprocess(&source.layout())?;
     let devices = devices(&args.devices)?;
     let several = devices.len() > 1;
     let tokens = args.batches.resume.as_deref().map(|path| state::read(path, devices.len())).transpose()?;

@@ -107,7 +107,7 @@ impl Report {
             debug_build: cfg!(debug_assertions),
             strategy: loader.strategy(),
             auto: None,
-            source: format!("{}: {}", args.data.display(), loader.source().layout()),
+            source: format!("{}: {}", args.data.display(), loader.source().layout().first()),
             source_samples: loader.source().len(),
             summary: loader.source().summary(),
             tensor_shape: tensor.shape.as_slice().to_vec(),
@@ -134,7 +134,7 @@ impl Report {
             bad_samples: loader.bad_samples(),
             interrupted: ending.interrupted,
             error: ending.error.as_ref().map(ToString::to_string),
-            noun: noun(loader.source().layout()),
+            noun: noun(&loader.source().layout()),
             stopped: ending.error.as_ref().is_some_and(|error| error.is::<Stopped>()),
         }
     }

@@ -5,10 +5,9 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use anyhow::{Context, Result, ensure};
-use gpufeed::preprocess::DType;
+use anyhow::{Context, Result, bail, ensure};
 use gpufeed::source::{NpyType, write_npy_to};
-use gpufeed::{AnyBatch, Source};
+use gpufeed::{AnyBatch, Element, Source};
 
 use crate::output_file::{Inputs, OutputFile, Part};
 
@@ -72,7 +71,7 @@ impl Saver {
         }
         let indices = batch.indices().iter().map(|&index| index as i64);
         whole.push(self.part_i64(&format!("{stem}.indices.npy"), indices)?);
-        whole.push(self.part(&format!("{stem}.npy"), npy_type(batch.dtype()), batch.shape(), &elements)?);
+        whole.push(self.part(&format!("{stem}.npy"), npy_type(batch.dtype())?, batch.shape(), &elements)?);
         whole.into_iter().try_for_each(|(output, part)| output.finish(part))
     }
 
@@ -110,10 +109,12 @@ fn write_files(source: &dyn Source, part: &Part) -> io::Result<()> {
     out.flush()
 }
 
-fn npy_type(dtype: DType) -> NpyType {
-    match dtype {
-        DType::U8 => NpyType::U8,
-        DType::F16 => NpyType::F16,
-        DType::F32 => NpyType::F32,
-    }
+fn npy_type(element: Element) -> Result<NpyType> {
+    Ok(match element {
+        Element::U8 => NpyType::U8,
+        Element::I64 => NpyType::I64,
+        Element::F16 => NpyType::F16,
+        Element::F32 => NpyType::F32,
+        other => bail!("tensors of {other} cannot be saved"),
+    })
 }

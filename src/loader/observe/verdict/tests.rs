@@ -10,7 +10,7 @@ use crate::backend::host::{Faults, HostBackend};
 use crate::error::SourceError;
 use crate::layout::SampleLayout;
 use crate::loader::{Loader, PumpWaits};
-use crate::source::Source;
+use crate::source::{SampleContext, Source};
 use crate::staging::SampleWriter;
 
 /// Long against what a busy machine takes from a thread.
@@ -30,7 +30,7 @@ impl Source for Slow {
         120
     }
 
-    fn read(&self, _: u64, out: &mut SampleWriter<'_>) -> Result<(), SourceError> {
+    fn read(&self, _: &SampleContext, out: &mut SampleWriter<'_>) -> Result<(), SourceError> {
         sleep(self.read);
         Ok(out.write(&[7; 16])?)
     }

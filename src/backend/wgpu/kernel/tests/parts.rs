@@ -24,7 +24,7 @@ fn in_parts(backends: wgpu::Backends) {
         ] {
             for dtype in [FloatType::F32, FloatType::F16] {
                 let sample = SampleLayout::image(height, width, channels).expect("valid");
-                let spec = lane(sample, BATCH, normalize(channels, order, dtype).into());
+                let spec = lane(sample.clone(), BATCH, normalize(channels, order, dtype).into());
                 let bytes = samples(&spec.layout, channels);
                 let parts = Binding::new(&small.device.limits()).normalize(&spec).expect("fits");
                 assert!(parts.len() > 1 || height * width == 8, "{sample} is not split");
