@@ -36,6 +36,12 @@ impl AnyBatch {
         each!(Self, self, batch => batch.desc())
     }
 
+    /// Shape, element type and place of a field's tensor, as [`Batch::field`].
+    #[must_use]
+    pub fn field(&self, field: impl FieldKey) -> Option<TensorDesc> {
+        each!(Self, self, batch => batch.field(field))
+    }
+
     /// The dimensions of the tensor, samples first.
     #[must_use]
     pub fn shape(&self) -> &[usize] {
@@ -126,6 +132,14 @@ impl AnyBatch {
     /// The device's error.
     pub fn read(&self) -> Result<Vec<u8>, DeviceError> {
         each!(Self, self, batch => batch.read())
+    }
+
+    /// As [`read`](Self::read), of a field, as [`Batch::read_field`].
+    ///
+    /// # Errors
+    /// The device's error.
+    pub fn read_field(&self, field: impl FieldKey) -> Result<Option<Vec<u8>>, DeviceError> {
+        each!(Self, self, batch => batch.read_field(field))
     }
 
     /// Waits for the device and reads the tensor back as f32, as [`Batch::read_f32`].

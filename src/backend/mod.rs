@@ -206,6 +206,17 @@ pub enum Wait {
     All,
 }
 
+/// Refuses samples of several fields on the device where it reads them in place, which lie apart in a batch.
+#[cfg(any(feature = "wgpu", feature = "cuda"))]
+fn check_direct(spec: &LaneSpec) -> Result<(), Unsupported> {
+    let (strategy, fields) = (spec.strategy, spec.layout.sample().on_device().count());
+    if strategy.is_direct() && fields > 1 {
+        let reason = format!("it reads one field of each sample in place, and these have {fields} on the device");
+        return Err(Unsupported { strategy, reason });
+    }
+    Ok(())
+}
+
 /// Refuses a batch that has no samples, too many, or more than were filled.
 fn check_filled(layout: &BatchLayout, filled: &Filled, samples: usize) -> Result<(), DeviceError> {
     check_samples(layout, samples)?;

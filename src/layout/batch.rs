@@ -111,10 +111,24 @@ impl BatchLayout {
         self.0.sample.first().byte_len().saturating_mul(samples.min(self.0.batch_size))
     }
 
-    /// Bytes to copy for the first field of `samples` samples: the payload rounded up to [`COPY_ALIGN`].
+    /// Bytes of a full batch's first field, padded to [`VECTOR_ALIGN`]: what kernels read of a slot.
+    #[must_use]
+    pub fn first_bytes(&self) -> usize {
+        align_up(self.payload(self.0.batch_size), VECTOR_ALIGN).unwrap_or(self.0.slot_bytes)
+    }
+
+    /// Bytes of `samples` samples' fields on the device, without padding. `samples` is at most the batch size.
+    #[must_use]
+    pub fn device_bytes(&self, samples: usize) -> usize {
+        self.0.sample.byte_len().saturating_mul(samples.min(self.0.batch_size))
+    }
+
+    /// Bytes to copy of a slot with `samples` samples: up to the end of their last field on the device, rounded up to [`COPY_ALIGN`].
     #[must_use]
     pub fn copy_bytes(&self, samples: usize) -> usize {
-        align_up(self.payload(samples), COPY_ALIGN).unwrap_or(self.0.slot_bytes)
+        let samples = samples.min(self.0.batch_size);
+        let end = self.tail().last().map_or_else(|| self.payload(samples), |span| span.of(&(0..samples)).end);
+        align_up(end, COPY_ALIGN).unwrap_or(self.0.slot_bytes)
     }
 
     /// The device's fields behind the first.
@@ -165,6 +179,8 @@ mod tests {
         assert_eq!(offsets, [(0, 1581), (0, 8), (4864, 527), (24, 5), (6656, 12)]);
         assert_eq!((layout.slot_bytes(), layout.host_bytes()), (6704, 48));
         assert_eq!(layout.tail().map(|span| span.of(&(1..2))).collect::<Vec<_>>(), [5391..5918, 6668..6680]);
+        assert_eq!((layout.payload(2), layout.first_bytes()), (2 * 1581, 4752));
+        assert_eq!((layout.device_bytes(2), layout.copy_bytes(2)), (2 * (1581 + 527 + 12), 6680));
     }
 
     #[test]

@@ -13,10 +13,10 @@ use super::outputs::{Output, OutputPool};
 use crate::backend::{Backend, Tensor};
 use crate::error::DeviceError;
 use crate::layout::{Element, FieldKey, LABEL, Scalar};
-use crate::preprocess::{Fingerprint, TensorDesc, batch_fingerprint};
+use crate::preprocess::{Fingerprint, OutputLayout, TensorDesc, batch_fingerprint};
 use crate::staging::as_integers;
 
-/// A batch on the device: a tensor, and which samples are in it.
+/// A batch on the device: a tensor for each field that its samples have there, and which samples are in it.
 ///
 /// The batch lends its tensor. Dropping it gives the tensor back to the loader, which writes a later batch into it; that
 /// write is queued after everything submitted to the device's queue before the drop. So: submit what uses the tensor, then drop
@@ -26,6 +26,9 @@ pub struct Batch<B: Backend> {
     /// `None` only while it is being dropped.
     output: Option<Output<B::Tensor>>,
     pool: Arc<OutputPool<B::Tensor>>,
+    /// Of a full batch.
+    tensors: Arc<OutputLayout>,
+    /// The first field's.
     desc: TensorDesc,
     number: u64,
     epoch: u64,
@@ -38,13 +41,14 @@ impl<B: Backend> Batch<B> {
     pub(super) fn new(
         output: Output<B::Tensor>,
         pool: Arc<OutputPool<B::Tensor>>,
-        desc: TensorDesc,
+        tensors: Arc<OutputLayout>,
         number: u64,
         epoch: u64,
         since: Instant,
     ) -> Self {
         pool.lease();
-        Self { output: Some(output), pool, desc, number, epoch, padding: 0, since }
+        let desc = tensors.first().of(output.indices.len());
+        Self { output: Some(output), pool, tensors, desc, number, epoch, padding: 0, since }
     }
 
     pub(super) fn with_padding(mut self, padding: usize) -> Self {
@@ -56,25 +60,34 @@ impl<B: Backend> Batch<B> {
         self.output.as_ref().expect("a batch holds its output until it is dropped")
     }
 
-    /// The tensor on the device.
+    /// The memory on the device, which holds the tensors of all fields: that of the first from its beginning, each other at the
+    /// [offset](TensorDesc::offset) of its [`field`](Self::field).
     #[must_use]
     pub fn tensor(&self) -> &B::Tensor {
         &self.output().tensor
     }
 
-    /// Shape and element type of the tensor.
+    /// Shape and element type of the first field's tensor.
     #[must_use]
     pub fn desc(&self) -> TensorDesc {
         self.desc
     }
 
-    /// The dimensions of the tensor, samples first.
+    /// Shape, element type and place of a field's tensor, by the field's name or number; `None` if there is no such field on the device.
+    /// Fields behind the first are as the source wrote them.
+    #[must_use]
+    pub fn field(&self, field: impl FieldKey) -> Option<TensorDesc> {
+        let number = self.output().host.position(field)?;
+        Some(self.tensors.field(number)?.of(self.len()))
+    }
+
+    /// The dimensions of the first field's tensor, samples first.
     #[must_use]
     pub fn shape(&self) -> &[usize] {
         self.desc.shape.as_slice()
     }
 
-    /// The element type of the tensor.
+    /// The element type of the first field's tensor.
     #[must_use]
     pub fn dtype(&self) -> Element {
         self.desc.dtype
@@ -191,17 +204,29 @@ impl<B: Backend> Batch<B> {
         self.pool.waiter().wait(self.tensor().clone()).await
     }
 
-    /// Waits for the device and reads the tensor back: its elements in native byte order, without padding. For checks and
+    /// Waits for the device and reads the first field's tensor back: its elements in native byte order, without padding. For checks and
     /// small results; it stalls the loader.
     ///
     /// # Errors
     /// The device's error.
     pub fn read(&self) -> Result<Vec<u8>, DeviceError> {
-        let (tensor, desc) = (self.tensor().clone(), self.desc);
+        self.read_tensor(self.desc)
+    }
+
+    /// As [`read`](Self::read), of a field by its name or number; `None` if there is no such field on the device.
+    ///
+    /// # Errors
+    /// The device's error.
+    pub fn read_field(&self, field: impl FieldKey) -> Result<Option<Vec<u8>>, DeviceError> {
+        self.field(field).map(|tensor| self.read_tensor(tensor)).transpose()
+    }
+
+    fn read_tensor(&self, desc: TensorDesc) -> Result<Vec<u8>, DeviceError> {
+        let tensor = self.tensor().clone();
         self.on_pump(move || tensor.read(&desc))
     }
 
-    /// Waits for the device and reads the tensor back as f32; elements of other types are converted, to the nearest f32.
+    /// Waits for the device and reads the first field's tensor back as f32; elements of other types are converted, to the nearest f32.
     ///
     /// # Errors
     /// The device's error.
@@ -210,7 +235,7 @@ impl<B: Backend> Batch<B> {
         Ok(to_f32(self.desc.dtype, &bytes))
     }
 
-    /// Waits for the device and reads each sample's fingerprint, computed there over the delivered bytes. `None` unless the loader
+    /// Waits for the device and reads each sample's fingerprint, computed there over the delivered bytes of its first field. `None` unless the loader
     /// was made with [`fingerprints`](super::LoaderOptions::fingerprints).
     ///
     /// # Errors

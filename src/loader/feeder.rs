@@ -10,7 +10,7 @@ use super::outputs::{Output, OutputPool};
 use crate::backend::{Backend, Footprint, Input, Lane, LaneSpec, MemoryUse, Strategy, SubmissionId, Wait};
 use crate::error::{DeviceError, LayoutError, OpenError, Unsupported};
 use crate::layout::{BatchLayout, Placement, SampleLayout};
-use crate::preprocess::Preprocess;
+use crate::preprocess::{OutputLayout, Preprocess};
 use crate::staging::{Fill, Finish};
 
 /// How often a wait that may end in time looks for a free slot.
@@ -111,7 +111,7 @@ pub struct Feeder<B: Backend> {
     wanted_outputs: usize,
     account: OutputAccount,
     layout: BatchLayout,
-    preprocess: Preprocess,
+    tensors: Arc<OutputLayout>,
     footprint: Footprint,
     strategy: Strategy,
     /// Tensors of submissions that may still be in flight, oldest first: what an asynchronous caller waits for.
@@ -150,8 +150,8 @@ impl<B: Backend> Feeder<B> {
             outputs,
             wanted_outputs: options.outputs,
             account: OutputAccount::new(footprint, options.outputs, options.byte_budget),
-            layout: layout.clone(),
-            preprocess: options.preprocess,
+            tensors: Arc::new(OutputLayout::new(&options.preprocess, &layout)?),
+            layout,
             footprint,
             strategy,
             pending: Vec::with_capacity(options.outputs),
@@ -314,9 +314,9 @@ impl<B: Backend> Feeder<B> {
             Ok(submitted) => {
                 self.pending.push((submitted.id, submitted.tensor.clone()));
                 self.fed += frames.len() as u64;
-                let desc = self.preprocess.tensor(&self.layout, frames.len());
                 let output = Output { tensor: submitted.tensor, indices, host };
-                Ok(Batch::new(output, Arc::clone(&self.outputs), desc, submitted.id, 0, Instant::now()))
+                let (pool, tensors) = (Arc::clone(&self.outputs), Arc::clone(&self.tensors));
+                Ok(Batch::new(output, pool, tensors, submitted.id, 0, Instant::now()))
             }
             Err(rejected) => {
                 self.outputs.put(Output { tensor: rejected.tensor, indices, host });

@@ -45,6 +45,11 @@ impl HostFields {
         }
     }
 
+    /// The number of a field, wherever it is.
+    pub(super) fn position(&self, field: impl FieldKey) -> Option<usize> {
+        self.layout.sample().position(field)
+    }
+
     /// The elements of a field of the first `samples` samples; `None` if there is no such field here, or its elements are of another type.
     pub(super) fn values<T: Scalar>(&self, field: impl FieldKey, samples: usize) -> Option<&[T]> {
         let (element, bytes) = self.bytes(field, samples)?;

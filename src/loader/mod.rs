@@ -83,7 +83,7 @@ use threads::Threads;
 use crate::backend::{Backend, Footprint, MemoryUse, Strategy};
 use crate::error::{LoadError, Stage};
 use crate::layout::BatchLayout;
-use crate::preprocess::TensorDesc;
+use crate::preprocess::{OutputLayout, TensorDesc};
 use crate::source::Source;
 
 /// Feeds batches of a source to a device.
@@ -103,6 +103,7 @@ pub struct Loader<B: Backend> {
     backend: B,
     source: Arc<dyn Source>,
     layout: BatchLayout,
+    tensors: Arc<OutputLayout>,
     options: LoaderOptions,
     strategy: Strategy,
     footprint: Footprint,

@@ -21,6 +21,7 @@ use super::{Loader, LoaderOptions, Order, Sampler};
 use crate::backend::{Backend, Footprint, Lane, LaneSpec, Strategy};
 use crate::error::{DeviceError, LayoutError, OpenError, Unsupported};
 use crate::layout::BatchLayout;
+use crate::preprocess::OutputLayout;
 use crate::source::{self, Source};
 
 /// What is decided before anything is allocated.
@@ -29,6 +30,7 @@ struct Plan {
     /// The source's own memory, for a strategy that reads it.
     direct: Option<source::Direct>,
     footprint: Footprint,
+    tensors: Arc<OutputLayout>,
     /// The source's number of samples, which is asked once.
     samples: u64,
     /// Samples in the largest batch: never more than in the epoch, whatever size was asked for.
@@ -47,7 +49,7 @@ impl Plan {
         }
         let strategy = options.strategy.unwrap_or_else(|| backend.default_strategy());
         let layout = BatchLayout::new(source.layout(), options.batch_size)?;
-        let direct = if strategy.is_direct() { Some(own_memory(source, &layout, strategy)?) } else { None };
+        let direct = if strategy.is_direct() { Some(own_memory(source, strategy)?) } else { None };
         let spec = LaneSpec {
             layout,
             preprocess: options.preprocess.clone(),
@@ -60,8 +62,9 @@ impl Plan {
         };
         let footprint = backend.footprint(&spec)?;
         footprint.within(options.byte_budget)?;
+        let tensors = Arc::new(OutputLayout::new(&spec.preprocess, &spec.layout)?);
         let largest = Sampler::new(Order::new(samples, options), 0).largest();
-        Ok(Self { spec, direct, footprint, samples, largest })
+        Ok(Self { spec, direct, footprint, tensors, samples, largest })
     }
 
     /// The device reads the source by itself, or workers do.
@@ -172,6 +175,7 @@ impl<B: Backend> Loader<B> {
             options,
             strategy,
             footprint: plan.footprint,
+            tensors: plan.tensors,
             samples: plan.samples,
             epochs: 0,
             recorder,
@@ -180,14 +184,7 @@ impl<B: Backend> Loader<B> {
 }
 
 /// The source's own memory, for a strategy that reads it directly.
-fn own_memory(source: &dyn Source, layout: &BatchLayout, strategy: Strategy) -> Result<source::Direct, OpenError> {
-    let unsupported = |reason: String| OpenError::Unsupported(Unsupported { strategy, reason });
-    let fields = layout.sample().on_device().count();
-    if fields > 1 {
-        return Err(unsupported(format!(
-            "it reads one field of each sample in place, and these have {fields} on the device"
-        )));
-    }
-    let reason = "the source does not lie in memory that a device may read (see `Source::direct`)";
-    source.direct().ok_or_else(|| unsupported(reason.to_owned()))
+fn own_memory(source: &dyn Source, strategy: Strategy) -> Result<source::Direct, OpenError> {
+    let reason = "the source does not lie in memory that a device may read (see `Source::direct`)".to_owned();
+    source.direct().ok_or(OpenError::Unsupported(Unsupported { strategy, reason }))
 }

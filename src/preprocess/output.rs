@@ -19,8 +19,6 @@ pub struct OutputField {
     pub field: usize,
     /// The tensor of a full batch.
     pub desc: TensorDesc,
-    /// Its first byte in the output.
-    pub offset: usize,
     /// Its first byte in a slot.
     pub slot_offset: usize,
 }
@@ -50,10 +48,18 @@ impl OutputLayout {
             let offset = align_up(output.bytes, FIELD_ALIGN).ok_or_else(overflow)?;
             let end = desc.buffer_bytes().and_then(|bytes| offset.checked_add(bytes));
             output.bytes = end.filter(|&end| isize::try_from(end).is_ok()).ok_or_else(overflow)?;
-            output.fields.push(OutputField { field: number, desc, offset, slot_offset: span.offset });
+            let desc = TensorDesc { offset, ..desc };
+            output.fields.push(OutputField { field: number, desc, slot_offset: span.offset });
         }
         debug_assert!(output.bytes.is_multiple_of(VECTOR_ALIGN));
         Ok(output)
+    }
+
+    /// The tensor of the first field.
+    #[must_use]
+    #[expect(clippy::indexing_slicing, reason = "a sample's first field is on the device")]
+    pub fn first(&self) -> &OutputField {
+        &self.fields[0]
     }
 
     /// The tensors, that of the first field first.
@@ -66,6 +72,14 @@ impl OutputLayout {
     #[must_use]
     pub fn tail(&self) -> &[OutputField] {
         self.fields.get(1..).unwrap_or_default()
+    }
+
+    /// The tensors that are copied from a slot to the output beside the kernel's; none where the slot is copied there as a whole.
+    pub(crate) fn copied_beside(self, preprocess: &Preprocess) -> Vec<OutputField> {
+        match preprocess {
+            Preprocess::Raw => Vec::new(),
+            Preprocess::Normalize(_) => self.fields.into_iter().skip(1).collect(),
+        }
     }
 
     /// The tensor of the sample's field with this number; `None` for a field on the host.
@@ -109,7 +123,7 @@ mod tests {
     fn further_fields_follow_the_tensor_raw_and_aligned() {
         let output = OutputLayout::new(&Normalize::imagenet().into(), &layout()).expect("it fits");
         let places: Vec<_> =
-            output.fields().iter().map(|field| (field.field, field.offset, field.slot_offset)).collect();
+            output.fields().iter().map(|field| (field.field, field.desc.offset, field.slot_offset)).collect();
         // 3 * 45 floats are 540 bytes; 3 * 15 bytes of mask end before the next multiple of 256.
         assert_eq!(places, [(0, 0, 0), (2, 768, 256), (3, 1024, 512)]);
         assert_eq!(output.bytes(), 1024 + 16);
@@ -118,7 +132,7 @@ mod tests {
         assert_eq!(output.field(1), None);
         let raw = OutputLayout::new(&Preprocess::Raw, &layout()).expect("it fits");
         assert!(
-            raw.fields().iter().all(|field| field.offset == field.slot_offset),
+            raw.fields().iter().all(|field| field.desc.offset == field.slot_offset),
             "a raw output is laid out as its slot"
         );
     }

@@ -40,12 +40,14 @@ pub struct TensorDesc {
     pub shape: Shape,
     /// The element type.
     pub dtype: Element,
+    /// The first byte in the output, which holds the tensors of all of a sample's fields on the device. Zero for the first field.
+    pub offset: usize,
 }
 
 impl TensorDesc {
     /// A field as it is: images stay HWC.
     pub(crate) fn raw(field: &Field, samples: usize) -> Self {
-        Self { shape: Shape::of_batch(samples, field.dims()), dtype: field.element() }
+        Self { shape: Shape::of_batch(samples, field.dims()), dtype: field.element(), offset: 0 }
     }
 
     /// Normalised images. A field that is no image is described as raw; `validate` refuses it first.
@@ -60,7 +62,7 @@ impl TensorDesc {
             FloatType::F32 => Element::F32,
             FloatType::F16 => Element::F16,
         };
-        Self { shape: Shape::of_batch(samples, &dims), dtype }
+        Self { shape: Shape::of_batch(samples, &dims), dtype, offset: 0 }
     }
 
     /// The same tensor of another number of samples.

@@ -6,9 +6,9 @@ use super::device::{CudaBackend, GatherMethod};
 use super::kernel::fingerprint_bytes;
 use super::lane::CudaLane;
 use super::tensor::CudaTensor;
-use crate::backend::{AdapterInfo, Backend, Footprint, LaneSpec, Strategy};
-use crate::error::{DeviceError, LayoutError, OpenError, Unsupported};
-use crate::preprocess::Preprocess;
+use crate::backend::{AdapterInfo, Backend, Footprint, LaneSpec, Strategy, check_direct};
+use crate::error::{DeviceError, OpenError, Unsupported};
+use crate::preprocess::{OutputLayout, Preprocess};
 
 /// Device buffers between host and kernel: one is copied to while the other is read.
 pub(super) const DEVICE_BUFFERS: usize = 2;
@@ -40,6 +40,7 @@ impl Backend for CudaBackend {
         self.supports(spec.strategy)?;
         spec.preprocess.validate(spec.layout.sample())?;
         check_indices(spec)?;
+        check_direct(spec)?;
         let staged = spec.strategy != Strategy::Registered;
         if !staged && spec.memory.is_none() {
             let reason = "it reads the source's own memory, and this source has none to offer".to_owned();
@@ -67,7 +68,7 @@ impl Backend for CudaBackend {
     fn open_lane(&self, spec: &LaneSpec) -> Result<CudaLane, OpenError> {
         let footprint = self.footprint(spec)?;
         self.lost().check()?;
-        Ok(CudaLane::new(self, spec, footprint)?)
+        CudaLane::new(self, spec, footprint)
     }
 
     fn copy_ceiling(&self, bytes: usize, at_least: Duration) -> Result<f64, DeviceError> {
@@ -121,10 +122,9 @@ pub(super) fn reads_host(spec: &LaneSpec, gather: GatherMethod) -> bool {
     spec.strategy == Strategy::Registered && gather == GatherMethod::Kernel && normalizes
 }
 
-/// Bytes of one output: the tensor, and the fingerprints.
+/// Bytes of one output: the tensors, and the fingerprints.
 pub(super) fn output_bytes(spec: &LaneSpec) -> Result<u64, OpenError> {
-    let tensor = spec.preprocess.tensor(&spec.layout, spec.layout.batch_size()).buffer_bytes();
-    let tensor = tensor.ok_or(LayoutError::Overflow { what: "the tensor's byte count" })?;
+    let tensors = OutputLayout::new(&spec.preprocess, &spec.layout)?.bytes();
     let sums = if spec.fingerprints { fingerprint_bytes(spec.layout.batch_size()) } else { 0 };
-    Ok((tensor as u64).saturating_add(sums as u64))
+    Ok((tensors as u64).saturating_add(sums as u64))
 }

@@ -47,7 +47,7 @@ pub(super) struct Kernels {
 
 impl Kernels {
     pub(super) fn new(modules: &Modules, spec: &LaneSpec) -> Result<Self, DriverError> {
-        let sample_bytes = spec.layout.sample().byte_len();
+        let sample_bytes = spec.layout.payload(1);
         let plan = match &spec.preprocess {
             Preprocess::Raw => None,
             Preprocess::Normalize(normalize) => shape(spec, normalize).map(|shape| (shape, affine(normalize))),

@@ -15,6 +15,7 @@ use crate::backend::{
     Footprint, GpuSpan, GpuTimes, Input, Lane, LaneSpec, MemoryUse, Rejected, SubmissionId, Submitted, Wait,
 };
 use crate::error::DeviceError;
+use crate::preprocess::OutputField;
 use crate::staging::{Cancelled, Fill, SlotPool};
 
 /// Slots, device buffers and kernels for one layout and one strategy.
@@ -27,6 +28,8 @@ pub struct CudaLane {
     pub(super) direct: Option<RegisteredReader>,
     pub(super) buffers: Vec<Buffer>,
     pub(super) kernels: Kernels,
+    /// What is copied to the tensors beside the kernels.
+    pub(super) beside: Vec<OutputField>,
     pub(super) upload: Arc<Stream>,
     pub(super) compute: Arc<Stream>,
     pub(super) memory_of_slots: Slots,

@@ -15,12 +15,14 @@ use super::staging::Slots;
 use super::timing::Timing;
 use crate::backend::completions::Completions;
 use crate::backend::{Footprint, LaneSpec, Strategy};
-use crate::error::DeviceError;
+use crate::error::{DeviceError, OpenError};
 use crate::memory::StableHostMemory;
+use crate::preprocess::OutputLayout;
 use crate::staging::SlotPool;
 
 impl CudaLane {
-    pub(super) fn new(backend: &CudaBackend, spec: &LaneSpec, footprint: Footprint) -> Result<Self, DeviceError> {
+    pub(super) fn new(backend: &CudaBackend, spec: &LaneSpec, footprint: Footprint) -> Result<Self, OpenError> {
+        let tensors = OutputLayout::new(&spec.preprocess, &spec.layout)?;
         let (context, lost) = (backend.context(), backend.lost());
         let failed = |error| lost.error("making a lane", error);
         let (upload, compute) = (Stream::new(context).map_err(failed)?, Stream::new(context).map_err(failed)?);
@@ -47,6 +49,7 @@ impl CudaLane {
             completions: Completions::with_capacity(in_flight),
             abandoned: Vec::with_capacity(count),
             kernels,
+            beside: tensors.copied_beside(&spec.preprocess),
             timing: timing.transpose().map_err(failed)?,
             upload,
             compute,

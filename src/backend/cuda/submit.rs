@@ -112,13 +112,18 @@ impl CudaLane {
         if let Some(timing) = &mut self.timing {
             timing.kernel_starts(stream, false);
         }
-        let queued = self.kernels.launch(stream, from, to, output.sums(), samples).and_then(|()| {
-            if let Some(timing) = &mut self.timing {
-                timing.kernel_ends(stream);
-            }
-            target.map_or(Ok(()), |buffer| self.buffers[buffer].read.record(stream))?;
-            done.record(stream)
+        let beside = self.beside.iter().try_for_each(|field| {
+            let tensor = field.of(samples);
+            driver::copy_on_device(stream, (from, field.slot_offset), (to, tensor.offset), tensor.byte_len())
         });
+        let queued =
+            beside.and_then(|()| self.kernels.launch(stream, from, to, output.sums(), samples)).and_then(|()| {
+                if let Some(timing) = &mut self.timing {
+                    timing.kernel_ends(stream);
+                }
+                target.map_or(Ok(()), |buffer| self.buffers[buffer].read.record(stream))?;
+                done.record(stream)
+            });
         let compute = Arc::clone(&self.compute);
         self.mark(queued, done, output, &compute)
     }
@@ -148,7 +153,7 @@ impl CudaLane {
     ) -> Result<SubmissionId, DeviceError> {
         self.backend.lost().check()?;
         check_samples(&self.spec.layout, samples)?;
-        let sample_bytes = self.spec.layout.sample().byte_len();
+        let sample_bytes = self.spec.layout.payload(1);
         let refused = |message: String| Err(DeviceError::Refused { message });
         let Some(direct) = &self.direct else {
             return refused(format!("strategy `{}` is fed through slots", self.spec.strategy));
@@ -169,7 +174,7 @@ impl CudaLane {
     fn gather_by_copies(&mut self, offsets: &[u64], output: &CudaTensor) -> Result<Event, DeviceError> {
         let target = self.target(output)?;
         let to = target.map_or(output.memory(), |buffer| &self.buffers[buffer].memory);
-        let (batch, bytes) = (self.backend.batch(), self.spec.layout.sample().byte_len());
+        let (batch, bytes) = (self.backend.batch(), self.spec.layout.payload(1));
         if let Some(timing) = &mut self.timing {
             timing.copy_starts(&self.upload);
         }

@@ -56,7 +56,8 @@ impl CudaTensor {
         Ok(OnStream { tensor: self, stream })
     }
 
-    /// The tensor's address on the device. Its first [`TensorDesc::byte_len`] bytes are the tensor; the rest is padding.
+    /// The output's address on the device. A tensor is its [`TensorDesc::byte_len`] bytes from its [`TensorDesc::offset`] on; the rest
+    /// is padding.
     ///
     /// # Safety
     /// The address is valid as long as the tensor or a clone of it lives. What uses it must be queued on a stream that holds
@@ -101,11 +102,11 @@ impl CudaTensor {
         self.0.uses.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    fn read_back(&self, from: &DeviceMemory, bytes: usize) -> Result<Vec<u8>, DeviceError> {
+    fn read_back(&self, from: &DeviceMemory, start: usize, bytes: usize) -> Result<Vec<u8>, DeviceError> {
         let (lost, stream) = (self.0.backend.lost(), self.0.backend.reads());
         // Sleeps until the batch is there, and then copies: waiting for the stream alone would burn a core.
         Tensor::wait(self)?;
-        driver::download(stream, from, bytes).map_err(|error| lost.error("reading a tensor back", error))
+        driver::download(stream, from, start, bytes).map_err(|error| lost.error("reading a tensor back", error))
     }
 }
 
@@ -138,12 +139,12 @@ impl Tensor for CudaTensor {
     }
 
     fn read(&self, desc: &TensorDesc) -> Result<Vec<u8>, DeviceError> {
-        self.read_back(&self.0.memory, desc.byte_len())
+        self.read_back(&self.0.memory, desc.offset, desc.byte_len())
     }
 
     fn fingerprints(&self, samples: usize) -> Result<Option<Vec<Fingerprint>>, DeviceError> {
         let Some(sums) = &self.0.fingerprints else { return Ok(None) };
-        let bytes = self.read_back(sums, fingerprint_bytes(samples))?;
+        let bytes = self.read_back(sums, 0, fingerprint_bytes(samples))?;
         Ok(Some(bytes.as_chunks().0.iter().map(|&word| u64::from_le_bytes(word)).collect()))
     }
 }

@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 use super::faults::FaultState;
 use super::{Faults, HostLane, HostTensor, host_info};
 use crate::backend::{AdapterInfo, Backend, Footprint, LaneSpec, Strategy};
-use crate::error::{DeviceError, LayoutError, OpenError, Unsupported};
+use crate::error::{DeviceError, OpenError, Unsupported};
+use crate::preprocess::OutputLayout;
 use crate::staging::HostMemory;
 
 /// Larger than caches are.
@@ -68,11 +69,7 @@ impl Backend for HostBackend {
     fn footprint(&self, spec: &LaneSpec) -> Result<Footprint, OpenError> {
         self.supports(spec.strategy)?;
         spec.preprocess.validate(spec.layout.sample())?;
-        let output = spec
-            .preprocess
-            .tensor(&spec.layout, spec.layout.batch_size())
-            .buffer_bytes()
-            .ok_or(LayoutError::Overflow { what: "the tensor's byte count" })?;
+        let output = OutputLayout::new(&spec.preprocess, &spec.layout)?.bytes();
         Ok(Footprint {
             staging: (spec.layout.slot_bytes() as u64).saturating_mul(spec.slots as u64),
             device: 0,
@@ -83,7 +80,7 @@ impl Backend for HostBackend {
     fn open_lane(&self, spec: &LaneSpec) -> Result<HostLane, OpenError> {
         self.footprint(spec)?;
         self.faults.check()?;
-        Ok(HostLane::new(spec, Arc::clone(&self.faults))?)
+        HostLane::new(spec, Arc::clone(&self.faults))
     }
 
     fn copy_ceiling(&self, bytes: usize, at_least: Duration) -> Result<f64, DeviceError> {

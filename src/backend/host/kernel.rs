@@ -55,7 +55,7 @@ impl<T: Copy> Tables<T> {
         Self {
             values: (0..normalize.mean.len()).map(table).collect(),
             layout: normalize.layout,
-            sample_bytes: layout.sample().byte_len(),
+            sample_bytes: layout.payload(1),
         }
     }
 

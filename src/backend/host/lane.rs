@@ -11,8 +11,9 @@ use crate::backend::{
     Footprint, GpuSpan, GpuTimes, Input, Lane, LaneSpec, MemoryUse, Rejected, SubmissionId, Submitted, Wait,
     check_filled,
 };
-use crate::error::DeviceError;
+use crate::error::{DeviceError, OpenError};
 use crate::layout::BatchLayout;
+use crate::preprocess::OutputLayout;
 use crate::staging::{Cancelled, Fill, Filled, HostMemory, SlotPool};
 
 /// How often a copy is looked at that a batch waits for.
@@ -30,17 +31,18 @@ pub struct HostLane {
 }
 
 impl HostLane {
-    pub(super) fn new(spec: &LaneSpec, faults: Arc<FaultState>) -> Result<Self, DeviceError> {
+    pub(super) fn new(spec: &LaneSpec, faults: Arc<FaultState>) -> Result<Self, OpenError> {
         let bytes = spec.layout.slot_bytes();
         let slots = (0..spec.slots).map(|_| HostMemory::new(bytes).map(Some)).collect::<Result<Vec<_>, _>>()?;
         let staging = (bytes * slots.len()) as u64;
-        let desc = spec.preprocess.tensor(&spec.layout, spec.layout.batch_size());
+        let tensors = OutputLayout::new(&spec.preprocess, &spec.layout)?;
+        let output_bytes = tensors.bytes();
         let kernel = Kernel::new(&spec.preprocess, &spec.layout);
-        let queue =
-            Queue::new(kernel, spec.layout.clone(), Arc::clone(&faults), spec.slots + spec.outputs, spec.timing);
+        let (faults, submissions) = (Arc::clone(&faults), spec.slots + spec.outputs);
+        let queue = Queue::new(kernel, spec.layout.clone(), tensors, Arc::clone(&faults), submissions, spec.timing);
         Ok(Self {
             layout: spec.layout.clone(),
-            output_bytes: desc.buffer_bytes().unwrap_or(usize::MAX),
+            output_bytes,
             fingerprints: spec.fingerprints,
             queue: Arc::new(queue),
             faults,

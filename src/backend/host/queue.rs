@@ -13,6 +13,7 @@ use crate::backend::completions::{Completions, DeviceProgress};
 use crate::backend::{GpuSpan, GpuTimes, SubmissionId, Wait};
 use crate::error::DeviceError;
 use crate::layout::BatchLayout;
+use crate::preprocess::OutputLayout;
 use crate::staging::HostMemory;
 
 /// The longest that a wait does not look.
@@ -41,6 +42,7 @@ struct Work {
 pub(super) struct Queue {
     kernel: Kernel,
     layout: BatchLayout,
+    tensors: OutputLayout,
     faults: Arc<FaultState>,
     state: Mutex<State>,
 }
@@ -59,6 +61,7 @@ impl Queue {
     pub(super) fn new(
         kernel: Kernel,
         layout: BatchLayout,
+        tensors: OutputLayout,
         faults: Arc<FaultState>,
         submissions: usize,
         timed: bool,
@@ -69,7 +72,7 @@ impl Queue {
             busy_until: Instant::now(),
             timing: timed.then(|| Timing::new(submissions)),
         };
-        Self { kernel, layout, faults, state: Mutex::new(state) }
+        Self { kernel, layout, tensors, faults, state: Mutex::new(state) }
     }
 
     /// Queues a submission, behind what slows the device down. `number` is the device's own count of them.
@@ -163,7 +166,11 @@ impl DeviceProgress<StagedSlot, Work> for Device<'_> {
         let start = self.timing.is_some().then(Instant::now);
         let layout = &self.queue.layout;
         let payload = &slot.memory[..layout.payload(slot.samples)];
-        work.tensor.write(&self.queue.kernel, payload, layout.sample().byte_len());
+        work.tensor.write(&self.queue.kernel, payload, layout.payload(1));
+        for field in self.queue.tensors.tail() {
+            let tensor = field.of(slot.samples);
+            work.tensor.copy(&slot.memory[field.slot_offset..][..tensor.byte_len()], tensor.offset);
+        }
         work.took = start.map_or(Duration::ZERO, |start| start.elapsed());
         self.freed.push((slot.number, slot.memory));
     }

@@ -56,7 +56,7 @@ impl HostTensor {
     /// [`DeviceError::Lost`] if the device was lost before they were.
     pub fn with<R>(&self, desc: &TensorDesc, look: impl FnOnce(&[u8]) -> R) -> Result<R, DeviceError> {
         let state = self.written()?;
-        Ok(look(&state.memory[..desc.byte_len()]))
+        Ok(look(&state.memory[desc.offset..desc.offset + desc.byte_len()]))
     }
 
     /// Marks the tensor as on its way.
@@ -74,6 +74,11 @@ impl HostTensor {
             fingerprints.clear();
             fingerprints.extend(samples.chunks_exact(sample_bytes).map(fingerprint));
         }
+    }
+
+    /// Copies a field that nothing is computed from to a byte of the output.
+    pub(super) fn copy(&self, elements: &[u8], offset: usize) {
+        self.lock().memory[offset..offset + elements.len()].copy_from_slice(elements);
     }
 
     /// Marks one submission as finished.
@@ -145,14 +150,15 @@ mod tests {
     use super::super::faults::{FaultState, Faults};
     use super::*;
     use crate::layout::{BatchLayout, SampleLayout};
-    use crate::preprocess::Preprocess;
+    use crate::preprocess::{OutputLayout, Preprocess};
 
     #[test]
     fn a_tensor_that_memory_does_not_hold_is_an_error() {
         let layout = BatchLayout::new(SampleLayout::bytes(&[8]).expect("valid"), 1).expect("valid");
         let kernel = Kernel::new(&Preprocess::Raw, &layout);
         let faults = Arc::new(FaultState::new(Faults::default()));
-        let queue = Arc::new(Queue::new(kernel, layout, faults, 1, false));
+        let tensors = OutputLayout::new(&Preprocess::Raw, &layout).expect("valid");
+        let queue = Arc::new(Queue::new(kernel, layout, tensors, faults, 1, false));
         for bytes in [1 << 50, usize::MAX] {
             let refused = HostTensor::new(bytes, false, Arc::clone(&queue)).expect_err("no machine has that");
             assert_eq!(refused, DeviceError::OutOfMemory { what: "an output tensor".into(), bytes: bytes as u64 });

@@ -14,7 +14,7 @@ use super::tensor::WgpuTensor;
 use super::transfer;
 use super::tuning::{CopyQueue, Tuning};
 use super::vulkan::{self, KeepAlive, Place};
-use crate::backend::{AdapterInfo, Backend, Footprint, LaneSpec, Strategy};
+use crate::backend::{AdapterInfo, Backend, Footprint, LaneSpec, Strategy, check_direct};
 use crate::error::{DeviceError, OpenError, Unsupported};
 
 impl crate::backend::sealed::Sealed for WgpuBackend {}
@@ -42,6 +42,7 @@ impl Backend for WgpuBackend {
 
     fn footprint(&self, spec: &LaneSpec) -> Result<Footprint, OpenError> {
         self.supports(spec.strategy)?;
+        check_direct(spec)?;
         check_limits(&self.device().limits(), spec)?;
         let device = transfer::device_bytes(self, spec)?;
         let (staging, device) = match spec.strategy {

@@ -5,7 +5,7 @@ use super::kernel::fingerprint_bytes;
 use super::tuning::{Gather, SlotReads, Tuning};
 use crate::backend::{LaneSpec, Strategy};
 use crate::error::DeviceError;
-use crate::preprocess::Preprocess;
+use crate::preprocess::{OutputLayout, Preprocess};
 
 /// Bytes of the buffer between staging and kernel.
 pub(super) fn device_bytes(spec: &LaneSpec, tuning: Tuning) -> u64 {
@@ -21,11 +21,11 @@ pub(super) fn device_bytes(spec: &LaneSpec, tuning: Tuning) -> u64 {
     }
 }
 
-/// Bytes of one output: the tensor, and the fingerprints.
+/// Bytes of one output: the tensors, and the fingerprints.
 pub(super) fn output_bytes(spec: &LaneSpec) -> u64 {
-    let tensor = spec.preprocess.tensor(&spec.layout, spec.layout.batch_size()).buffer_bytes();
+    let tensors = OutputLayout::new(&spec.preprocess, &spec.layout);
     let sums = if spec.fingerprints { fingerprint_bytes(spec.layout.batch_size()) } else { 0 };
-    tensor.map_or(u64::MAX, |bytes| (bytes as u64).saturating_add(sums))
+    tensors.map_or(u64::MAX, |tensors| (tensors.bytes() as u64).saturating_add(sums))
 }
 
 /// Zeroed, so that wgpu does not clear it later, over what it did not see being copied there.

@@ -19,7 +19,7 @@ use crate::backend::{
     Footprint, GpuSpan, GpuTimes, Input, Lane, LaneSpec, MemoryUse, Rejected, Strategy, SubmissionId, Submitted, Wait,
 };
 use crate::error::{DeviceError, OpenError};
-use crate::preprocess::Preprocess;
+use crate::preprocess::{OutputField, OutputLayout, Preprocess};
 use crate::staging::{Cancelled, Fill, SlotPool};
 
 /// How long one wait for a transfer is at most.
@@ -30,6 +30,8 @@ pub struct WgpuLane {
     pub(super) backend: WgpuBackend,
     pub(super) spec: LaneSpec,
     pub(super) kernels: Kernels,
+    /// What is copied to the tensors beside the kernels.
+    pub(super) beside: Vec<OutputField>,
     pub(super) staging: Box<dyn Staging>,
     /// Where bytes are copied to for the kernels; none where they are read in place or are the tensor themselves.
     device_bytes: Option<wgpu::Buffer>,
@@ -102,6 +104,7 @@ impl WgpuLane {
         Ok(Self {
             backend: backend.clone(),
             kernels,
+            beside: OutputLayout::new(&spec.preprocess, &spec.layout)?.copied_beside(&spec.preprocess),
             staging,
             slots: SlotPool::new((0..slots).map(|_| None)),
             completions: Completions::with_capacity(spec.slots + spec.outputs),
@@ -122,6 +125,27 @@ impl WgpuLane {
             (Preprocess::Normalize(_), Some(buffer)) => buffer,
             _ => output.buffer(),
         }
+    }
+
+    /// Records the copies of the fields that no kernel works on, from where the kernels read to the tensors.
+    pub(super) fn record_beside(
+        &self,
+        encoder: &mut wgpu::CommandEncoder,
+        from: Option<&wgpu::Buffer>,
+        output: &WgpuTensor,
+        samples: usize,
+    ) {
+        let Some(from) = from else { return };
+        for field in &self.beside {
+            let tensor = field.of(samples);
+            let bytes = (tensor.byte_len() as u64).next_multiple_of(wgpu::COPY_BUFFER_ALIGNMENT);
+            encoder.copy_buffer_to_buffer(from, field.slot_offset as u64, output.buffer(), tensor.offset as u64, bytes);
+        }
+    }
+
+    /// Where the kernels find the bytes of a slot.
+    pub(super) fn kernels_read(&self, slot: usize) -> Option<&wgpu::Buffer> {
+        self.staging.in_place().get(slot).or(self.device_bytes.as_ref())
     }
 
     /// Takes back what has ended, oldest first: its slot is free, and it is to be reported.

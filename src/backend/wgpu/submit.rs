@@ -60,6 +60,7 @@ impl WgpuLane {
         if let Some(bindings) = output.bindings(slot) {
             self.kernels.encode(&mut encoder, bindings, samples);
         }
+        self.record_beside(&mut encoder, self.kernels_read(slot), output, samples);
         if let Some((timing, set)) = timed {
             timing.end(set, &mut encoder);
         }

@@ -45,8 +45,8 @@ impl WgpuTensor {
         Self(Arc::new(Inner { backend, index, buffer, fingerprints, bindings, gather, work: Mutex::new(None) }))
     }
 
-    /// The buffer, with usages `STORAGE`, `COPY_SRC` and `COPY_DST`. Its first [`TensorDesc::byte_len`] bytes are the tensor; the rest
-    /// is padding.
+    /// The buffer, with usages `STORAGE`, `COPY_SRC` and `COPY_DST`. A tensor is its [`TensorDesc::byte_len`] bytes from its
+    /// [`TensorDesc::offset`] on; the rest is padding.
     #[must_use]
     pub fn buffer(&self) -> &wgpu::Buffer {
         &self.0.buffer
@@ -134,7 +134,7 @@ impl Tensor for WgpuTensor {
     }
 
     fn read(&self, desc: &TensorDesc) -> Result<Vec<u8>, DeviceError> {
-        read_back(&self.0.backend, &self.0.buffer, 0, desc.byte_len())
+        read_back(&self.0.backend, &self.0.buffer, desc.offset as u64, desc.byte_len())
     }
 
     fn fingerprints(&self, samples: usize) -> Result<Option<Vec<Fingerprint>>, DeviceError> {

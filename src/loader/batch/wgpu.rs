@@ -3,9 +3,11 @@
 use super::Batch;
 use crate::backend::wgpu::WgpuBackend;
 use crate::error::DeviceError;
+use crate::layout::FieldKey;
+use crate::preprocess::TensorDesc;
 
 impl Batch<WgpuBackend> {
-    /// The tensor as an entry of a bind group: exactly the bytes of this batch's samples.
+    /// The first field's tensor as an entry of a bind group: exactly the bytes of this batch's samples.
     ///
     /// The last batch of an epoch may be short, and so may any batch of a [`Feeder`](crate::Feeder): behind its samples the
     /// [`buffer`](Self::buffer) still holds older ones, which a shader that asks for `arrayLength` must not see.
@@ -18,10 +20,21 @@ impl Batch<WgpuBackend> {
     /// [`len`](Self::len).
     #[must_use]
     pub fn binding(&self) -> wgpu::BindingResource<'_> {
-        let bytes = (self.desc.byte_len() as u64).next_multiple_of(wgpu::COPY_BUFFER_ALIGNMENT);
+        self.bound(&self.desc)
+    }
+
+    /// As [`binding`](Self::binding), of a field by its name or number: exactly its bytes, from its offset in the buffer on, a multiple of
+    /// 256. `None` if there is no such field on the device.
+    #[must_use]
+    pub fn field_binding(&self, field: impl FieldKey) -> Option<wgpu::BindingResource<'_>> {
+        self.field(field).map(|tensor| self.bound(&tensor))
+    }
+
+    fn bound(&self, tensor: &TensorDesc) -> wgpu::BindingResource<'_> {
+        let bytes = (tensor.byte_len() as u64).next_multiple_of(wgpu::COPY_BUFFER_ALIGNMENT);
         wgpu::BindingResource::Buffer(wgpu::BufferBinding {
             buffer: self.buffer(),
-            offset: 0,
+            offset: tensor.offset as u64,
             size: wgpu::BufferSize::new(bytes),
         })
     }

@@ -174,12 +174,12 @@ impl<B: Backend> Epoch<'_, B> {
                 let wait = now - start + take(&mut self.waited);
                 let loader = self.loader();
                 let (layout, samples) = (&loader.layout, delivered.samples);
-                loader.metrics.delivered(samples, layout.payload(samples), wait, now - delivered.at, at_once);
+                loader.metrics.delivered(samples, layout.device_bytes(samples), wait, now - delivered.at, at_once);
                 if let Some(recorder) = &loader.recorder {
                     recorder.next(start..now, (self.epoch, delivered.number));
                 }
-                let desc = loader.options.preprocess.tensor(layout, samples);
-                let batch = Batch::new(output, Arc::clone(&loader.outputs), desc, delivered.number, self.epoch, now);
+                let (pool, tensors) = (Arc::clone(&loader.outputs), Arc::clone(&loader.tensors));
+                let batch = Batch::new(output, pool, tensors, delivered.number, self.epoch, now);
                 Some(Ok(batch.with_padding(delivered.padding)))
             }
             (Ok(_), None) => {

@@ -175,7 +175,7 @@ mod tests {
             assert!(index != 1, "sample {index} is nowhere");
             index
         };
-        let (located, _) = locate(|source| source.renumbered(nowhere).with_host_fields(|_, out| Ok(out.label(1)?)));
+        let (located, _) = locate(|source| source.renumbered(nowhere).with_host_fields(|_, out| Ok(out.label(1i64)?)));
         let Err(LoadError::Panic { index, batch, message }) = located else { panic!("another outcome") };
         assert_eq!((index, batch, message.as_str()), (1, 0, "sample 1 is nowhere"));
     }

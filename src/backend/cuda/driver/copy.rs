@@ -102,20 +102,40 @@ pub(in super::super) fn upload_offsets(
     unsafe { result::memcpy_htod_async(to.address, offsets, stream.cu_stream()) }
 }
 
-/// Reads `bytes` bytes back, and waits for them and for what was queued on the stream before.
+/// Queues the copy of `bytes` bytes from byte `start` of device memory to byte `offset` of other device memory.
+pub(in super::super) fn copy_on_device(
+    stream: &CudaStream,
+    (from, start): (&DeviceMemory, usize),
+    (to, offset): (&DeviceMemory, usize),
+    bytes: usize,
+) -> Result<(), DriverError> {
+    let fits = |memory: &DeviceMemory, at: usize| at.checked_add(bytes).is_some_and(|end| end <= memory.bytes());
+    if !fits(from, start) || !fits(to, offset) {
+        return Err(DriverError(sys::CUresult::CUDA_ERROR_INVALID_VALUE));
+    }
+    bind(stream.context())?;
+    // SAFETY: both ranges were checked above. They are of two allocations, which outlive the copy: whoever owns them waits for the
+    // stream.
+    unsafe {
+        result::memcpy_dtod_async(to.address + offset as u64, from.address + start as u64, bytes, stream.cu_stream())
+    }
+}
+
+/// Reads `bytes` bytes from byte `start` on back, and waits for them and for what was queued on the stream before.
 pub(in super::super) fn download(
     stream: &CudaStream,
     from: &DeviceMemory,
+    start: usize,
     bytes: usize,
 ) -> Result<Vec<u8>, DriverError> {
-    if bytes > from.bytes() {
+    if start.checked_add(bytes).is_none_or(|end| end > from.bytes()) {
         return Err(DriverError(sys::CUresult::CUDA_ERROR_INVALID_VALUE));
     }
     bind(from.context())?;
     let mut to = vec![0; bytes];
     // SAFETY: both ranges are valid for `bytes` bytes. The vector outlives the copy, since the stream is waited for below; an
     // error there is sticky, and then nothing is written any more.
-    unsafe { result::memcpy_dtoh_async(&mut to, from.address, stream.cu_stream()) }?;
+    unsafe { result::memcpy_dtoh_async(&mut to, from.address + start as u64, stream.cu_stream()) }?;
     wait_for(stream)?;
     Ok(to)
 }

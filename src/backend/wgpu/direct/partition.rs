@@ -37,7 +37,7 @@ impl Partition {
         let device = backend.device().limits();
         let import =
             vulkan::import_limits(backend.device()).ok_or_else(|| unsupported("the device imports no memory"))?;
-        let (sample, most) = (spec.layout.sample().byte_len(), import.most.min(device.max_buffer_size));
+        let (sample, most) = (spec.layout.payload(1), import.most.min(device.max_buffer_size));
         if memory.len() < sample {
             return Err(unsupported(format!("the memory has {} bytes and a sample {sample}", memory.len())));
         }

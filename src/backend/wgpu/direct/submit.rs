@@ -71,7 +71,7 @@ impl WgpuLane {
             lists.record(slot, &direct.found, &mut encoder, output);
         } else {
             let order = order.get_or_insert_with(|| new_encoder(device));
-            copies = Some(record_copies(device, direct, order, &to, self.spec.layout.sample().byte_len())?);
+            copies = Some(record_copies(device, direct, order, &to, self.spec.layout.payload(1))?);
             if let Some(bindings) = output.bindings(0) {
                 self.kernels.encode(&mut encoder, bindings, samples);
             }

@@ -36,7 +36,7 @@ impl FingerprintKernel {
         let limits = device.limits();
         let most_groups = limits.max_compute_workgroups_per_dimension;
         let segments = Binding::new(&limits).fingerprint(spec)?;
-        let sample_bytes = spec.layout.sample().byte_len();
+        let sample_bytes = spec.layout.payload(1);
         let (steps, groups_per_sample) = steps_and_groups(sample_bytes, most_groups);
         let overrides = [("sample_bytes", sample_bytes as f64), ("steps", steps as f64)];
         let entries = [StorageEntry::ReadWrite, StorageEntry::Read, StorageEntry::Uniform];

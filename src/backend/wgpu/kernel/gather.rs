@@ -66,7 +66,7 @@ struct Choice {
 
 impl Choice {
     fn new(spec: &LaneSpec, most_groups: u32) -> Self {
-        let bytes = spec.layout.sample().byte_len();
+        let bytes = spec.layout.payload(1);
         let image = spec.layout.sample().as_image();
         let (kernel, words, format, vector) = match (&spec.preprocess, image) {
             (Preprocess::Normalize(normalize), Some(image)) => {
@@ -114,7 +114,7 @@ impl Choice {
 
 /// The overrides of gather.wgsl.
 fn shared(spec: &LaneSpec) -> [(&'static str, f64); 2] {
-    [("batch", spec.layout.batch_size() as f64), ("bytes", spec.layout.sample().byte_len() as f64)]
+    [("batch", spec.layout.batch_size() as f64), ("bytes", spec.layout.payload(1) as f64)]
 }
 
 /// Pipelines for one lane on one device.
@@ -156,7 +156,7 @@ impl GatherKernels {
         let most_groups = limits.max_compute_workgroups_per_dimension;
         let segments = Binding::new(&limits).tensor(spec)?;
         let (choice, batch) = (Choice::new(spec, most_groups), spec.layout.batch_size());
-        let sample_bytes = spec.layout.sample().byte_len();
+        let sample_bytes = spec.layout.payload(1);
         let fingerprint = if spec.fingerprints {
             let (steps, groups) = steps_and_groups(sample_bytes, most_groups);
             let mut all = vec![("sample_bytes", sample_bytes as f64), ("steps", steps as f64)];

@@ -127,7 +127,7 @@ impl NormalizeKernel {
                 &[&entries],
             )?,
             segments,
-            elements_per_sample: spec.layout.sample().byte_len(),
+            elements_per_sample: spec.layout.payload(1),
             elements_per_thread,
             most_groups: limits.max_compute_workgroups_per_dimension,
         }))

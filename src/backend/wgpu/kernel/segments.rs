@@ -6,7 +6,7 @@ use super::program::GROUP;
 use crate::backend::{LaneSpec, Strategy};
 use crate::error::{DeviceError, LayoutError, OpenError};
 use crate::layout::{COPY_ALIGN, VECTOR_ALIGN, align_up, samples_per_binding};
-use crate::preprocess::Preprocess;
+use crate::preprocess::{OutputLayout, Preprocess};
 
 /// Bytes of one sample's fingerprint: two words.
 const FINGERPRINT_BYTES: usize = 8;
@@ -51,10 +51,10 @@ impl Binding {
     /// Segments for normalisation, which start at aligned addresses in both buffers.
     pub fn normalize(self, spec: &LaneSpec) -> Result<Vec<Segment>, OpenError> {
         let batch = spec.layout.batch_size();
-        let sizes = [spec.layout.sample().byte_len(), spec.preprocess.tensor(&spec.layout, 1).byte_len()];
+        let sizes = [spec.layout.payload(1), spec.preprocess.tensor(&spec.layout, 1).byte_len()];
         let per = samples_per_binding(batch, &sizes, self.limit, self.align)
             .ok_or_else(|| self.refused("an aligned run of samples and their tensor", sizes[0].max(sizes[1])))?;
-        let bytes = [spec.layout.slot_bytes(), tensor_bytes(spec)?];
+        let bytes = [spec.layout.first_bytes(), tensor_bytes(spec)?];
         let cut = |buffer: usize, samples: &Range<usize>| {
             let end = if samples.end == batch { bytes[buffer] } else { samples.end * sizes[buffer] };
             (samples.start * sizes[buffer]) as u64..end as u64
@@ -81,9 +81,9 @@ impl Binding {
 
     /// Segments for fingerprints, which start at any byte: the shader skips what the binding's alignment adds.
     pub fn fingerprint(self, spec: &LaneSpec) -> Result<Vec<Segment>, OpenError> {
-        let (batch, size) = (spec.layout.batch_size(), spec.layout.sample().byte_len());
+        let (batch, size) = (spec.layout.batch_size(), spec.layout.payload(1));
         let room = self.limit.saturating_sub(self.align).saturating_sub(VECTOR_ALIGN);
-        let per = if spec.layout.slot_bytes() <= self.limit { batch } else { room / size };
+        let per = if spec.layout.first_bytes() <= self.limit { batch } else { room / size };
         if per == 0 {
             return Err(self.refused("a sample", size));
         }
@@ -132,7 +132,7 @@ pub(crate) fn check_limits(limits: &wgpu::Limits, spec: &LaneSpec) -> Result<(),
     spec.preprocess.validate(spec.layout.sample())?;
     let buffers = [
         ("the batch's buffer", spec.layout.slot_bytes() as u64),
-        ("the tensor's buffer", tensor_bytes(spec)? as u64),
+        ("the tensors' buffer", OutputLayout::new(&spec.preprocess, &spec.layout)?.bytes() as u64),
         ("the fingerprints' buffer", if spec.fingerprints { fingerprint_bytes(spec.layout.batch_size()) } else { 0 }),
     ];
     let advice = "use smaller batches";

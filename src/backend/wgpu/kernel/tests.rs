@@ -40,7 +40,7 @@ fn lane(sample: SampleLayout, batch: usize, preprocess: Preprocess) -> LaneSpec 
 
 /// Samples in which every channel has all 256 values once there are as many pixels, and every sample differs.
 fn samples(layout: &BatchLayout, channels: usize) -> Vec<u8> {
-    let one = layout.sample().byte_len();
+    let one = layout.payload(1);
     let value = |at: usize| (at % one / channels + at % channels * 85 + at / one * 31) as u8;
     (0..layout.payload(layout.batch_size())).map(value).collect()
 }

@@ -40,7 +40,7 @@ impl WgpuLane {
         samples: usize,
         output: &WgpuTensor,
     ) -> Result<SubmissionId, DeviceError> {
-        let bytes = self.spec.layout.sample().byte_len() as u64;
+        let bytes = self.spec.layout.payload(1) as u64;
         let (sent, keep) = match (&mut self.transfers, &mut self.direct) {
             (Some(transfers), Some(direct)) => (transfers.send(slot, direct.gather(bytes)), Some(direct.keep(slot))),
             _ => (Err(no_transfers()), None),
@@ -124,6 +124,7 @@ impl WgpuLane {
         if let Some(bindings) = output.bindings(slot) {
             self.kernels.encode(&mut encoder, bindings, samples);
         }
+        self.record_beside(&mut encoder, Some(&arrival.buffer), &output, samples);
         if let Some((timing, set)) = timed {
             timing.end(set, &mut encoder);
         }
