@@ -23,7 +23,7 @@ pub fn pattern(layout: SampleLayout, samples: usize) -> Arc<MemorySource> {
     Arc::new(source.with_labels(labels).expect("a label a sample"))
 }
 
-fn sample_bytes(source: &dyn Source, index: u64) -> Vec<u8> {
+pub fn sample_bytes(source: &dyn Source, index: u64) -> Vec<u8> {
     let mut sample = SampleBuffer::new(source.layout()).expect("a little memory");
     source.read(&SampleContext::of(index), &mut sample.writer()).expect("memory can be read");
     sample.bytes(0).expect("the first field").to_vec()
@@ -82,7 +82,7 @@ pub fn normalised_images_are_within_the_bound<B: TestDevice>(backend: &B, strate
     }
 }
 
-fn check_normalised<B: TestDevice>(source: &dyn Source, normalize: &Normalize, batch: &Batch<B>) {
+pub fn check_normalised<B: TestDevice>(source: &dyn Source, normalize: &Normalize, batch: &Batch<B>) {
     let image = source.layout().as_image().expect("images");
     let bytes = batch_bytes(source, batch);
     let right = expected(normalize, image, &bytes).expect("whole images");

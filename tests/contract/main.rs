@@ -8,6 +8,7 @@ mod device;
 mod direct;
 mod faults;
 mod feeders;
+mod fields;
 mod lanes;
 mod loaders;
 mod moments;
@@ -20,7 +21,7 @@ macro_rules! contract {
     ($name:ident, $open:expr, $strategy:ident) => {
         mod $name {
             use crate::device::run;
-            use crate::{faults, feeders, lanes, loaders, trust};
+            use crate::{faults, feeders, fields, lanes, loaders, trust};
             use gpufeed::Strategy;
 
             contract!(@tests $open, $strategy;
@@ -36,6 +37,8 @@ macro_rules! contract {
                     a_forgotten_batch_costs_its_tensor_only, holding_every_tensor_is_an_error_not_a_hang,
                     batches_can_be_awaited, a_large_batch_is_split_or_refused_before_anything_is_allocated,
                     memory_is_constant_over_a_thousand_epochs;
+                fields: every_field_of_a_sample_arrives, bad_samples_cost_none_of_the_others_fields,
+                    frames_with_several_fields_are_pushed_whole;
                 feeders: frames_become_batches_in_the_order_they_are_pushed, frames_are_normalised,
                     frames_that_do_not_fit_are_named_and_nothing_is_lost, frames_can_be_awaited,
                     a_device_lost_between_frames_is_an_error;
@@ -53,7 +56,7 @@ macro_rules! contract {
     (direct $name:ident, $open:expr, $strategy:ident) => {
         mod $name {
             use crate::device::run;
-            use crate::{loaders, trust};
+            use crate::{fields, loaders, trust};
             use gpufeed::Strategy;
 
             contract!(@tests $open, $strategy;
@@ -62,6 +65,7 @@ macro_rules! contract {
                     a_batch_outlives_its_loader, a_batch_may_be_dropped_on_another_thread,
                     a_forgotten_batch_costs_its_tensor_only, holding_every_tensor_is_an_error_not_a_hang,
                     batches_can_be_awaited, memory_is_constant_over_a_thousand_epochs;
+                fields: several_fields_are_not_read_in_place;
                 trust: an_epoch_goes_on_where_any_token_was_made, padding_fills_the_last_batch;
             );
         }
@@ -69,7 +73,7 @@ macro_rules! contract {
     (loaders $name:ident, $open:expr, $strategy:ident) => {
         mod $name {
             use crate::device::run;
-            use crate::{faults, loaders, trust};
+            use crate::{faults, fields, loaders, trust};
             use gpufeed::Strategy;
 
             contract!(@tests $open, $strategy;
@@ -82,6 +86,7 @@ macro_rules! contract {
                     a_panic_and_a_short_sample_are_errors, dropping_at_any_moment_returns,
                     an_epoch_that_is_dropped_at_once_is_not_read, an_epoch_may_fail_at_every_sample,
                     a_device_lost_while_slots_are_filled_is_an_error;
+                fields: every_field_of_a_sample_arrives, bad_samples_cost_none_of_the_others_fields;
                 trust: an_epoch_goes_on_where_any_token_was_made, skipped_samples_shift_nothing,
                     unordered_batches_are_the_same_batches, a_waiting_user_can_be_cancelled,
                     a_wait_can_end_in_time, padding_fills_the_last_batch;
