@@ -1,5 +1,6 @@
 //! A batch on the device, and the lease on its tensor.
 
+mod read;
 #[cfg(feature = "wgpu")]
 mod wgpu;
 
@@ -7,13 +8,11 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use half::{bf16, f16};
-
 use super::outputs::{Output, OutputPool};
 use crate::backend::{Backend, Tensor};
 use crate::error::DeviceError;
 use crate::layout::{Element, FieldKey, LABEL, Scalar};
-use crate::preprocess::{Fingerprint, OutputLayout, TensorDesc, batch_fingerprint};
+use crate::preprocess::{OutputLayout, TensorDesc};
 use crate::staging::as_integers;
 
 /// A batch on the device: a tensor for each field that its samples have there, and which samples are in it.
@@ -204,58 +203,6 @@ impl<B: Backend> Batch<B> {
         self.pool.waiter().wait(self.tensor().clone()).await
     }
 
-    /// Waits for the device and reads the first field's tensor back: its elements in native byte order, without padding. For checks and
-    /// small results; it stalls the loader.
-    ///
-    /// # Errors
-    /// The device's error.
-    pub fn read(&self) -> Result<Vec<u8>, DeviceError> {
-        self.read_tensor(self.desc)
-    }
-
-    /// As [`read`](Self::read), of a field by its name or number; `None` if there is no such field on the device.
-    ///
-    /// # Errors
-    /// The device's error.
-    pub fn read_field(&self, field: impl FieldKey) -> Result<Option<Vec<u8>>, DeviceError> {
-        self.field(field).map(|tensor| self.read_tensor(tensor)).transpose()
-    }
-
-    fn read_tensor(&self, desc: TensorDesc) -> Result<Vec<u8>, DeviceError> {
-        let tensor = self.tensor().clone();
-        self.on_pump(move || tensor.read(&desc))
-    }
-
-    /// Waits for the device and reads the first field's tensor back as f32; elements of other types are converted, to the nearest f32.
-    ///
-    /// # Errors
-    /// The device's error.
-    pub fn read_f32(&self) -> Result<Vec<f32>, DeviceError> {
-        let bytes = self.read()?;
-        Ok(to_f32(self.desc.dtype, &bytes))
-    }
-
-    /// Waits for the device and reads each sample's fingerprint, computed there over the delivered bytes of its first field. `None` unless the loader
-    /// was made with [`fingerprints`](super::LoaderOptions::fingerprints).
-    ///
-    /// # Errors
-    /// The device's error.
-    pub fn fingerprints(&self) -> Result<Option<Vec<Fingerprint>>, DeviceError> {
-        let (tensor, samples) = (self.tensor().clone(), self.len());
-        self.on_pump(move || tensor.fingerprints(samples))
-    }
-
-    /// Waits for the device and gives one number for the whole batch: over its indices and the [`fingerprints`](Self::fingerprints) of
-    /// its samples, in their order. The same batch has the same number on every device, with any strategy, number of workers and depth;
-    /// see [`batch_fingerprint`]. `None` unless the loader was made with [`fingerprints`](super::LoaderOptions::fingerprints).
-    ///
-    /// # Errors
-    /// The device's error.
-    pub fn fingerprint(&self) -> Result<Option<Fingerprint>, DeviceError> {
-        let samples = self.fingerprints()?;
-        Ok(samples.map(|samples| batch_fingerprint(self.indices(), &samples)))
-    }
-
     /// Calls into the device on the pump's thread, or here if that is gone or not needed.
     fn on_pump<R: Send + 'static>(&self, call: impl Fn() -> R + Clone + Send + 'static) -> R {
         if self.tensor().needs_pump()
@@ -264,22 +211,6 @@ impl<B: Backend> Batch<B> {
             return result;
         }
         call()
-    }
-}
-
-/// Elements in native byte order as f32.
-fn to_f32(element: Element, bytes: &[u8]) -> Vec<f32> {
-    fn all<const N: usize>(bytes: &[u8], convert: impl Fn([u8; N]) -> f32) -> Vec<f32> {
-        bytes.as_chunks().0.iter().map(|&one| convert(one)).collect()
-    }
-    match element {
-        Element::U8 | Element::Bool => all(bytes, |[byte]| byte.into()),
-        Element::U16 => all(bytes, |one| u16::from_ne_bytes(one).into()),
-        Element::I32 => all(bytes, |one| i32::from_ne_bytes(one) as f32),
-        Element::I64 => all(bytes, |one| i64::from_ne_bytes(one) as f32),
-        Element::F16 => all(bytes, |one| f16::from_ne_bytes(one).to_f32()),
-        Element::Bf16 => all(bytes, |one| bf16::from_ne_bytes(one).to_f32()),
-        Element::F32 => all(bytes, f32::from_ne_bytes),
     }
 }
 

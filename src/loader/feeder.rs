@@ -131,7 +131,7 @@ impl<B: Backend> Feeder<B> {
         let layout = BatchLayout::new(frame, options.batch_size)?;
         let spec = LaneSpec {
             layout: layout.clone(),
-            preprocess: options.preprocess.clone(),
+            preprocess: options.preprocess,
             strategy,
             slots: options.slots,
             outputs: options.outputs,
@@ -150,7 +150,7 @@ impl<B: Backend> Feeder<B> {
             outputs,
             wanted_outputs: options.outputs,
             account: OutputAccount::new(footprint, options.outputs, options.byte_budget),
-            tensors: Arc::new(OutputLayout::new(&options.preprocess, &layout)?),
+            tensors: Arc::new(OutputLayout::new(&spec.preprocess, &layout)?),
             layout,
             footprint,
             strategy,

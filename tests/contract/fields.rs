@@ -37,7 +37,7 @@ impl Segmented {
 }
 
 fn mask(index: u64) -> Vec<u8> {
-    (0..35).map(|at| u8::from((at + index) % 3 == 0)).collect()
+    (0..35).map(|at| u8::from((at + index).is_multiple_of(3))).collect()
 }
 
 fn boxes(index: u64) -> Vec<f32> {

@@ -80,7 +80,7 @@ impl Backend for HostBackend {
     fn open_lane(&self, spec: &LaneSpec) -> Result<HostLane, OpenError> {
         self.footprint(spec)?;
         self.faults.check()?;
-        HostLane::new(spec, Arc::clone(&self.faults))
+        HostLane::new(spec, &self.faults)
     }
 
     fn copy_ceiling(&self, bytes: usize, at_least: Duration) -> Result<f64, DeviceError> {

@@ -31,14 +31,14 @@ pub struct HostLane {
 }
 
 impl HostLane {
-    pub(super) fn new(spec: &LaneSpec, faults: Arc<FaultState>) -> Result<Self, OpenError> {
+    pub(super) fn new(spec: &LaneSpec, faults: &Arc<FaultState>) -> Result<Self, OpenError> {
         let bytes = spec.layout.slot_bytes();
         let slots = (0..spec.slots).map(|_| HostMemory::new(bytes).map(Some)).collect::<Result<Vec<_>, _>>()?;
         let staging = (bytes * slots.len()) as u64;
         let tensors = OutputLayout::new(&spec.preprocess, &spec.layout)?;
         let output_bytes = tensors.bytes();
         let kernel = Kernel::new(&spec.preprocess, &spec.layout);
-        let (faults, submissions) = (Arc::clone(&faults), spec.slots + spec.outputs);
+        let (faults, submissions) = (Arc::clone(faults), spec.slots + spec.outputs);
         let queue = Queue::new(kernel, spec.layout.clone(), tensors, Arc::clone(&faults), submissions, spec.timing);
         Ok(Self {
             layout: spec.layout.clone(),

@@ -34,7 +34,7 @@ pub struct WgpuLane {
     pub(super) beside: Vec<OutputField>,
     pub(super) staging: Box<dyn Staging>,
     /// Where bytes are copied to for the kernels; none where they are read in place or are the tensor themselves.
-    device_bytes: Option<wgpu::Buffer>,
+    pub(super) device_bytes: Option<wgpu::Buffer>,
     /// Of a lane whose copies go beside wgpu's queue.
     pub(super) transfers: Option<Transfers>,
     /// Of a strategy without slots: the imports that it reads.
@@ -125,27 +125,6 @@ impl WgpuLane {
             (Preprocess::Normalize(_), Some(buffer)) => buffer,
             _ => output.buffer(),
         }
-    }
-
-    /// Records the copies of the fields that no kernel works on, from where the kernels read to the tensors.
-    pub(super) fn record_beside(
-        &self,
-        encoder: &mut wgpu::CommandEncoder,
-        from: Option<&wgpu::Buffer>,
-        output: &WgpuTensor,
-        samples: usize,
-    ) {
-        let Some(from) = from else { return };
-        for field in &self.beside {
-            let tensor = field.of(samples);
-            let bytes = (tensor.byte_len() as u64).next_multiple_of(wgpu::COPY_BUFFER_ALIGNMENT);
-            encoder.copy_buffer_to_buffer(from, field.slot_offset as u64, output.buffer(), tensor.offset as u64, bytes);
-        }
-    }
-
-    /// Where the kernels find the bytes of a slot.
-    pub(super) fn kernels_read(&self, slot: usize) -> Option<&wgpu::Buffer> {
-        self.staging.in_place().get(slot).or(self.device_bytes.as_ref())
     }
 
     /// Takes back what has ended, oldest first: its slot is free, and it is to be reported.

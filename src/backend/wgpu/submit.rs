@@ -73,6 +73,27 @@ impl WgpuLane {
         })
     }
 
+    /// Records the copies of the fields that no kernel works on, from where the kernels read to the tensors.
+    pub(super) fn record_beside(
+        &self,
+        encoder: &mut wgpu::CommandEncoder,
+        from: Option<&wgpu::Buffer>,
+        output: &WgpuTensor,
+        samples: usize,
+    ) {
+        let Some(from) = from else { return };
+        for field in &self.beside {
+            let tensor = field.of(samples);
+            let bytes = (tensor.byte_len() as u64).next_multiple_of(wgpu::COPY_BUFFER_ALIGNMENT);
+            encoder.copy_buffer_to_buffer(from, field.slot_offset as u64, output.buffer(), tensor.offset as u64, bytes);
+        }
+    }
+
+    /// Where the kernels find the bytes of a slot.
+    pub(super) fn kernels_read(&self, slot: usize) -> Option<&wgpu::Buffer> {
+        self.staging.in_place().get(slot).or(self.device_bytes.as_ref())
+    }
+
     /// Makes a slot usable again whose submission failed.
     fn recover(&mut self, slot: usize, error: &DeviceError) {
         let recovered = match error {
