@@ -104,6 +104,7 @@ impl Args {
     pub fn copies(&self) -> Result<Vec<gpufeed::backend::wgpu::CopyQueue>, Failure> {
         use gpufeed::backend::wgpu::CopyQueue;
         let queue = |name: &String| match name.as_str() {
+            "automatic" => Ok(CopyQueue::Automatic),
             "main" => Ok(CopyQueue::Main),
             "beside" => Ok(CopyQueue::Beside),
             "transfer" => Ok(CopyQueue::Transfer),

@@ -53,7 +53,9 @@
 //!
 //! wgpu has one queue, so whatever is submitted there takes turns: a copy, a kernel of gpufeed's, the application's own work. On Vulkan
 //! [`open_device`] opens queues of other families as well where the driver has them ([`WgpuBackend::has_second_queue`] says why it has
-//! none), and [`CopyQueue`] lets `system-ring` and `imported` copy there while the application computes. Only the kernel that makes the
+//! none). There `system-ring` copies on the copy engines' queues while the application computes, on gpufeed's own devices and on an
+//! application's alike; `gpufeed devices` says so, or why the copies are on wgpu's queue. [`CopyQueue`] chooses otherwise, also for
+//! `imported`. Only the kernel that makes the
 //! tensor is left on wgpu's queue, or a copy inside the device where nothing is computed. A batch is delivered when it has arrived, so
 //! the application's queue never waits for one; it is the batches prepared ahead that hide the time, and so an application keeps the
 //! overlap by not holding every output. Frames that are pushed stay on wgpu's queue, where each takes the shortest way.

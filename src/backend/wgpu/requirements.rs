@@ -143,8 +143,8 @@ impl Abilities {
         self.memory.as_ref()?.system(HostCache::default(), u32::MAX)
     }
 
-    /// Where the workers' writes go, and which queues could copy from there. wgpu's buffers are gpu-allocator's to place, and this is
-    /// how it does.
+    /// Where the workers' writes go, and which queue copies from there. wgpu's buffers are gpu-allocator's to place, and this is how it
+    /// does.
     fn predict(&self, strategy: Strategy) -> Option<String> {
         let types = self.memory.as_ref()?;
         let ty = match strategy {
@@ -153,11 +153,23 @@ impl Abilities {
             _ => None,
         };
         let described = ty.map(|ty| types.describe(ty))?;
-        Some(match (strategy, &self.queues) {
-            (Strategy::SystemRing, Ok(queues)) => format!("{described}; {queues} apart from wgpu's"),
-            (Strategy::SystemRing, Err(reason)) => format!("{described}; no queue apart from wgpu's: {reason}"),
-            _ => described,
-        })
+        Some(if strategy == Strategy::SystemRing { format!("{described}; {}", self.copies()) } else { described })
+    }
+
+    /// Which queue copies a `system-ring`, where nobody chooses, and why it is not another.
+    fn copies(&self) -> String {
+        match &self.queues {
+            Ok(Families { transfer: Some(queues), .. }) if queues.queues == 1 => {
+                "copied on a transfer queue beside wgpu's".to_owned()
+            }
+            Ok(Families { transfer: Some(queues), .. }) => {
+                format!("copied on {} transfer queues beside wgpu's", queues.queues)
+            }
+            Ok(Families { transfer: None, .. }) => {
+                "copied on wgpu's queue: the driver has no transfer queue".to_owned()
+            }
+            Err(reason) => format!("copied on wgpu's queue: {reason}"),
+        }
     }
 }
 
@@ -218,12 +230,19 @@ mod tests {
         assert_eq!(here.missing(Strategy::Imported).as_deref(), Some(DEVICE_LACKS.import));
         let told =
             here.support().into_iter().find(|s| s.strategy == Strategy::SystemRing).expect("it is listed").memory;
-        let lacking = "type 1: HOST_VISIBLE|HOST_COHERENT, heap 0 (system memory); no queue apart from wgpu's: the driver has one family \
-                       of queues";
+        let lacking = "type 1: HOST_VISIBLE|HOST_COHERENT, heap 0 (system memory); copied on wgpu's queue: the driver has one family of \
+                       queues";
         assert_eq!(told.as_deref(), Some(lacking));
-        here.queues = Ok(Families { transfer: Some(FamilyQueues { family: 1, queues: 2 }), compute: None });
-        let ring = here.predict(Strategy::SystemRing).expect("there is one");
-        assert!(ring.ends_with("; 2 transfer queues apart from wgpu's"), "{ring}");
+        let queues = |queues| Some(FamilyQueues { family: 1, queues });
+        for (transfer, compute, copied) in [
+            (queues(2), None, "; copied on 2 transfer queues beside wgpu's"),
+            (queues(1), queues(1), "; copied on a transfer queue beside wgpu's"),
+            (None, queues(1), "; copied on wgpu's queue: the driver has no transfer queue"),
+        ] {
+            here.queues = Ok(Families { transfer, compute });
+            let ring = here.predict(Strategy::SystemRing).expect("there is one");
+            assert!(ring.ends_with(copied), "{ring}");
+        }
         let mapped = here.predict(Strategy::MappedRing).expect("there is one");
         assert!(mapped.ends_with("heap 0 (system memory)"), "{mapped}");
     }

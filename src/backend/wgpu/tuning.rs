@@ -43,8 +43,11 @@ pub enum Gather {
 /// has arrived. A device has such queues if [`open_device`](super::open_device) opened it and its driver offers them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CopyQueue {
-    /// wgpu's queue.
+    /// For `system-ring` the copy engines' queues where the device has them and slots are [copied](SlotReads::Copy); wgpu's otherwise.
+    /// What that comes to is in the [support](crate::backend::StrategySupport::memory) of the strategy.
     #[default]
+    Automatic,
+    /// wgpu's queue.
     Main,
     /// The copy engines' queues where the device has them, else a second compute queue, else wgpu's.
     Beside,

@@ -2,7 +2,7 @@
 
 use super::super::buffers;
 use super::super::device::WgpuBackend;
-use super::super::tuning::CopyQueue;
+use super::super::tuning::{CopyQueue, SlotReads, Tuning};
 use super::super::vulkan::{self, Families, FamilyQueues, NoSecondQueue};
 use crate::backend::{LaneSpec, Strategy};
 use crate::error::Unsupported;
@@ -12,18 +12,25 @@ use crate::error::Unsupported;
 /// # Errors
 /// [`Unsupported`] where one was asked for that the device does not have.
 pub(in super::super) fn family(backend: &WgpuBackend, spec: &LaneSpec) -> Result<Option<FamilyQueues>, Unsupported> {
-    let wanted = backend.tuning().copies;
     if !matches!(spec.strategy, Strategy::SystemRing | Strategy::Imported) {
         return Ok(None);
     }
     let unsupported = |reason: String| Unsupported { strategy: spec.strategy, reason };
-    choose(wanted, vulkan::device_families(backend.device())).map_err(unsupported)
+    choose(backend.tuning(), spec.strategy, vulkan::device_families(backend.device())).map_err(unsupported)
 }
 
-fn choose(wanted: CopyQueue, families: Result<Families, NoSecondQueue>) -> Result<Option<FamilyQueues>, String> {
+fn choose(
+    tuning: Tuning,
+    strategy: Strategy,
+    families: Result<Families, NoSecondQueue>,
+) -> Result<Option<FamilyQueues>, String> {
     let lacks = |what: &str| format!("the device has no {what}");
-    let found = match wanted {
-        CopyQueue::Main => return Ok(None),
+    let found = match tuning.copies {
+        // Of many regions copy engines move each at a cost of its own, and kernels that gather are on wgpu's queue.
+        CopyQueue::Automatic if strategy == Strategy::SystemRing && tuning.slots == SlotReads::Copy => {
+            return Ok(families.ok().and_then(|families| families.transfer));
+        }
+        CopyQueue::Automatic | CopyQueue::Main => return Ok(None),
         CopyQueue::Beside => return Ok(families.ok().and_then(|families| families.transfer.or(families.compute))),
         CopyQueue::Transfer => families.map(|families| families.transfer.ok_or_else(|| lacks("transfer queue"))),
         CopyQueue::Compute => families.map(|families| families.compute.ok_or_else(|| lacks("second compute queue"))),
@@ -56,23 +63,39 @@ mod tests {
 
     const TRANSFER: FamilyQueues = FamilyQueues { family: 1, queues: 2 };
     const COMPUTE: FamilyQueues = FamilyQueues { family: 2, queues: 2 };
+    const BOTH: Families = Families { transfer: Some(TRANSFER), compute: Some(COMPUTE) };
+
+    fn chosen(copies: CopyQueue, families: Result<Families, NoSecondQueue>) -> Result<Option<FamilyQueues>, String> {
+        choose(Tuning { copies, ..Tuning::default() }, Strategy::SystemRing, families)
+    }
+
+    #[test]
+    fn a_ring_is_copied_by_the_copy_engines_where_nobody_chooses_and_there_are_any() {
+        let usual = Tuning::default();
+        assert_eq!(choose(usual, Strategy::SystemRing, Ok(BOTH)), Ok(Some(TRANSFER)));
+        assert_eq!(choose(usual, Strategy::Imported, Ok(BOTH)), Ok(None), "its samples lie apart");
+        let in_place = Tuning { slots: SlotReads::InPlace, ..usual };
+        assert_eq!(choose(in_place, Strategy::SystemRing, Ok(BOTH)), Ok(None), "there is no copy");
+        let none = Families { transfer: None, ..BOTH };
+        assert_eq!(choose(usual, Strategy::SystemRing, Ok(none)), Ok(None));
+        assert_eq!(choose(usual, Strategy::SystemRing, Err(NoSecondQueue::OneFamily)), Ok(None));
+    }
 
     #[test]
     fn copies_engines_are_preferred_and_without_any_queue_all_is_as_before() {
-        let both = Families { transfer: Some(TRANSFER), compute: Some(COMPUTE) };
-        assert_eq!(choose(CopyQueue::Beside, Ok(both)), Ok(Some(TRANSFER)));
-        assert_eq!(choose(CopyQueue::Beside, Ok(Families { transfer: None, ..both })), Ok(Some(COMPUTE)));
-        assert_eq!(choose(CopyQueue::Beside, Err(NoSecondQueue::NotOpened)), Ok(None));
-        assert_eq!(choose(CopyQueue::Main, Ok(both)), Ok(None));
+        assert_eq!(chosen(CopyQueue::Beside, Ok(BOTH)), Ok(Some(TRANSFER)));
+        assert_eq!(chosen(CopyQueue::Beside, Ok(Families { transfer: None, ..BOTH })), Ok(Some(COMPUTE)));
+        assert_eq!(chosen(CopyQueue::Beside, Err(NoSecondQueue::NotOpened)), Ok(None));
+        assert_eq!(chosen(CopyQueue::Main, Ok(BOTH)), Ok(None));
     }
 
     #[test]
     fn a_queue_that_was_asked_for_by_name_is_there_or_refused_with_the_reason() {
-        let copies = Families { transfer: Some(TRANSFER), compute: None };
-        assert_eq!(choose(CopyQueue::Transfer, Ok(copies)), Ok(Some(TRANSFER)));
-        let reason = choose(CopyQueue::Compute, Ok(copies)).expect_err("there is none");
+        let copies = Families { compute: None, ..BOTH };
+        assert_eq!(chosen(CopyQueue::Transfer, Ok(copies)), Ok(Some(TRANSFER)));
+        let reason = chosen(CopyQueue::Compute, Ok(copies)).expect_err("there is none");
         assert_eq!(reason, "the device has no second compute queue");
-        let reason = choose(CopyQueue::Transfer, Err(NoSecondQueue::OneFamily)).expect_err("there is none");
+        let reason = chosen(CopyQueue::Transfer, Err(NoSecondQueue::OneFamily)).expect_err("there is none");
         assert_eq!(reason, "the driver has one family of queues");
     }
 }

@@ -58,15 +58,6 @@ pub enum NoSecondQueue {
     NotVulkan,
 }
 
-impl std::fmt::Display for Families {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let kind = |queues: Option<FamilyQueues>, kind| queues.map(|queues| format!("{} {kind}", queues.queues));
-        let kinds: Vec<_> =
-            [kind(self.transfer, "transfer"), kind(self.compute, "compute")].into_iter().flatten().collect();
-        write!(f, "{} queues", kinds.join(" and "))
-    }
-}
-
 impl Families {
     /// Chooses among the families of an adapter, in the driver's order.
     ///
@@ -120,7 +111,6 @@ mod tests {
         let card = choose(&[(15, 16), (12, 2), (14, 8), (44, 1), (76, 1)]).expect("there are two");
         assert_eq!(card, Families { transfer: queues(1, 2), compute: queues(2, 2) });
         assert_eq!(card.sharing(), [0, 1, 2]);
-        assert_eq!(card.to_string(), "2 transfer and 2 compute queues");
     }
 
     #[test]
