@@ -9,7 +9,7 @@ mod cuda_support;
 use std::sync::Arc;
 
 use cuda_support::{CASES, check_tensor, image_bytes, lane_spec, on_cuda};
-use gpufeed::backend::cuda::{CudaBackend, CudaLane, CudaTensor, GatherMethod, OnStream};
+use gpufeed::backend::cuda::{CudaBackend, CudaLane, CudaTensor, GatherMethod, KernelPriority, OnStream, Tuning};
 use gpufeed::backend::{Input, Lane, LaneSpec, Tensor, Wait};
 use gpufeed::cudarc::driver::sys::CUresult;
 use gpufeed::cudarc::driver::{CudaSlice, CudaStream, DevicePtr, DriverError, result};
@@ -57,6 +57,26 @@ fn every_shape_is_normalised_within_the_bound() {
                     output = send(&mut lane, &spec.layout, &bytes, samples, output);
                     check_tensor(&spec, &bytes, &output);
                     lane.reap(Wait::All, &mut Vec::new()).expect("the device is there");
+                }
+            }
+        }
+    });
+}
+
+#[test]
+fn a_batch_that_is_normalised_in_parts_is_within_the_bound() {
+    on_cuda("a_batch_that_is_normalised_in_parts_is_within_the_bound", |backend| {
+        for priority in [KernelPriority::Least, KernelPriority::Greatest] {
+            let backend = backend.with_tuning(Tuning { priority, part_bytes: 1 });
+            // Sixteen samples a launch where one is no whole vectors, and one elsewhere.
+            for case in [(5, 7, 3, 40), (31, 17, 3, 33), (1, 7, 4, 17), (5, 7, 1, 50), (8, 8, 3, 5), (5, 4, 4, 7)] {
+                for (order, dtype) in cuda_support::tensors() {
+                    let spec = lane_spec(case, order, dtype, Strategy::PinnedRing);
+                    let mut lane = backend.open_lane(&spec).expect("the lane opens");
+                    let bytes = image_bytes(&spec.layout, spec.layout.batch_size());
+                    let output = lane.output().expect("an output");
+                    let output = send(&mut lane, &spec.layout, &bytes, spec.layout.batch_size(), output);
+                    check_tensor(&spec, &bytes, &output);
                 }
             }
         }

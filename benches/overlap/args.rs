@@ -22,6 +22,10 @@ pub struct Args {
     pub wide: bool,
     /// Which queues copy under wgpu, by name.
     pub copies: Vec<String>,
+    /// How CUDA's kernels share the device, by name.
+    pub kernels: Vec<String>,
+    /// Whether the consumer's stream has the greatest priority.
+    pub consumer_first: bool,
 }
 
 #[derive(Clone, Copy)]
@@ -60,6 +64,8 @@ impl Default for Args {
             compute: vec![0, 400, 700, 1000, 1500],
             wide: false,
             copies: ["main", "transfer", "compute"].map(str::to_owned).into(),
+            kernels: vec!["default".to_owned()],
+            consumer_first: false,
         }
     }
 }
@@ -93,6 +99,8 @@ impl Args {
             "workers" => self.workers = value.parse()?,
             "compute" => self.compute = items().map(str::parse).collect::<Result<_, _>>()?,
             "copies" => self.copies = items().map(str::to_owned).collect(),
+            "kernels" => self.kernels = items().map(str::to_owned).collect(),
+            "consumer" => self.consumer_first = value == "first",
             "wide" => self.wide = value == "1",
             _ => return Err(format!("there is no `{name}={value}`").into()),
         }
@@ -112,6 +120,26 @@ impl Args {
             _ => Err(format!("there is no `copies={name}`").into()),
         };
         self.copies.iter().map(queue).collect()
+    }
+
+    /// How CUDA's kernels share the device: `default`, `whole` for one launch a batch, or MiB a launch; `first-` before it for the
+    /// greatest priority.
+    #[cfg(feature = "cuda")]
+    pub fn kernels(&self) -> Result<Vec<(String, gpufeed::backend::cuda::Tuning)>, Failure> {
+        use gpufeed::backend::cuda::{KernelPriority, Tuning};
+        let tuning = |name: &String| -> Result<_, Failure> {
+            let (priority, parts) = match name.strip_prefix("first-") {
+                Some(parts) => (KernelPriority::Greatest, parts),
+                None => (KernelPriority::Least, name.as_str()),
+            };
+            let part_bytes = match parts {
+                "default" => Tuning::default().part_bytes,
+                "whole" => usize::MAX,
+                parts => parts.parse::<usize>()? << 20,
+            };
+            Ok((name.clone(), Tuning { priority, part_bytes }))
+        };
+        self.kernels.iter().map(tuning).collect()
     }
 
     pub fn wants<B: Backend>(&self, backend: &B, strategy: Strategy) -> bool {

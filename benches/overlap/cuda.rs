@@ -4,9 +4,10 @@
 
 use std::sync::Arc;
 
-use gpufeed::backend::cuda::CudaBackend;
+use gpufeed::Strategy;
+use gpufeed::backend::cuda::{CudaBackend, Tuning};
 use gpufeed::cudarc::driver::{
-    CudaContext, CudaFunction, CudaSlice, CudaStream, DevicePtr, LaunchConfig, PushKernelArg,
+    CudaContext, CudaFunction, CudaSlice, CudaStream, DevicePtr, LaunchConfig, PushKernelArg, result,
 };
 use gpufeed::cudarc::nvrtc::Ptx;
 use gpufeed::loader::Batch;
@@ -27,6 +28,7 @@ pub struct CudaConsumer {
     blank: CudaSlice<u32>,
     iterations: u32,
     batches: usize,
+    kernels: Vec<(String, Tuning)>,
 }
 
 impl CudaConsumer {
@@ -37,7 +39,8 @@ impl CudaConsumer {
             return Err("there is no CUDA device".into());
         }
         let context = CudaContext::new(ordinal)?;
-        let stream = context.new_stream()?;
+        let (least, greatest) = result::stream::get_priority_range()?;
+        let stream = context.new_stream_with_priority(if args.consumer_first { greatest } else { least })?;
         let module = context.load_module(Ptx::from_src(include_str!("consume.ptx")))?;
         let vectors = if args.wide { SCRATCH } else { 64 };
         let (groups, threads) = if args.wide { (WIDE_GROUPS, 256) } else { (1, 32) };
@@ -51,6 +54,7 @@ impl CudaConsumer {
             backend: CudaBackend::from_context(context)?,
             iterations: 0,
             batches: 0,
+            kernels: args.kernels()?,
             stream,
         })
     }
@@ -74,6 +78,13 @@ impl Consumer for CudaConsumer {
 
     fn backend(&self) -> &CudaBackend {
         &self.backend
+    }
+
+    fn variants(&self, strategy: Strategy) -> Vec<(String, CudaBackend)> {
+        let variant = |(name, tuning): &(String, Tuning)| {
+            (format!("{strategy}, kernels: {name}"), self.backend.with_tuning(*tuning))
+        };
+        self.kernels.iter().map(variant).collect()
     }
 
     fn set(&mut self, iterations: u32) -> Result<(), Failure> {

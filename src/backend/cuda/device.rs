@@ -8,6 +8,7 @@ use super::adapters;
 use super::driver::{self, BatchCopy, Nvml, Stream};
 use super::health::LostFlag;
 use super::kernel::Modules;
+use super::tuning::Tuning;
 use crate::backend::{AdapterInfo, select};
 use crate::error::{DeviceError, OpenError};
 
@@ -30,6 +31,7 @@ pub enum GatherMethod {
 pub struct CudaBackend {
     inner: Arc<Inner>,
     gather: GatherMethod,
+    tuning: Tuning,
 }
 
 #[derive(Debug)]
@@ -82,7 +84,11 @@ impl CudaBackend {
         let modules = Modules::load(&context).map_err(|error| lost.error("the kernels cannot be loaded", error))?;
         let reads = Stream::new(&context).map_err(|error| lost.error("a stream cannot be made", error))?;
         let gather = if batch.is_some() { GatherMethod::Batched } else { GatherMethod::Kernel };
-        Ok(Self { inner: Arc::new(Inner { info, modules, batch, reads, lost, context }), gather })
+        Ok(Self {
+            inner: Arc::new(Inner { info, modules, batch, reads, lost, context }),
+            gather,
+            tuning: Tuning::default(),
+        })
     }
 
     /// The same device, with another way for `registered` to gather samples. The default is the fastest that the driver has.
@@ -94,7 +100,19 @@ impl CudaBackend {
             let reason = format!("batched copies need CUDA 12.8, and this is {}", self.inner.info.driver_info);
             return Err(OpenError::Option { option: "gather", reason });
         }
-        Ok(Self { inner: Arc::clone(&self.inner), gather })
+        Ok(Self { gather, ..self.clone() })
+    }
+
+    /// The same device, whose lanes run their kernels in another way. For measuring what is best on a device.
+    #[must_use]
+    pub fn with_tuning(&self, tuning: Tuning) -> Self {
+        Self { tuning, ..self.clone() }
+    }
+
+    /// How lanes run their kernels.
+    #[must_use]
+    pub fn tuning(&self) -> Tuning {
+        self.tuning
     }
 
     /// How `registered` gathers samples.

@@ -7,6 +7,7 @@ use cudarc::driver::{CudaContext, CudaStream, DriverError};
 use super::driver::{
     Affine, Copied, DeviceMemory, Gathered, Module, Normalized, RegisteredReader, Samples, Shape, Sums,
 };
+use super::tuning::parts;
 use crate::backend::LaneSpec;
 use crate::preprocess::{FloatType, Normalize, Preprocess, TensorLayout};
 
@@ -43,10 +44,12 @@ pub(super) struct Kernels {
     normalized: Option<Normalized>,
     gathered: Option<Gathered>,
     sums: Option<Sums>,
+    /// Bytes of samples that one launch normalises.
+    part_bytes: usize,
 }
 
 impl Kernels {
-    pub(super) fn new(modules: &Modules, spec: &LaneSpec) -> Result<Self, DriverError> {
+    pub(super) fn new(modules: &Modules, spec: &LaneSpec, part_bytes: usize) -> Result<Self, DriverError> {
         let sample_bytes = spec.layout.payload(1);
         let plan = match &spec.preprocess {
             Preprocess::Raw => None,
@@ -55,7 +58,8 @@ impl Kernels {
         let normalized = plan.map(|(shape, affine)| Normalized::new(&modules.normalize, shape, affine));
         let gathered = plan.map(|(shape, affine)| Gathered::new(&modules.gather, shape, affine));
         let sums = spec.fingerprints.then(|| Sums::new(&modules.fingerprint, sample_bytes));
-        Ok(Self { normalized: normalized.transpose()?, gathered: gathered.transpose()?, sums: sums.transpose()? })
+        let (normalized, gathered) = (normalized.transpose()?, gathered.transpose()?);
+        Ok(Self { normalized, gathered, sums: sums.transpose()?, part_bytes })
     }
 
     /// Whether there is anything to normalise.
@@ -73,7 +77,8 @@ impl Kernels {
         samples: usize,
     ) -> Result<(), DriverError> {
         if let Some(normalized) = &self.normalized {
-            normalized.launch(stream, from, to, samples)?;
+            let mut parts = parts(samples, normalized.sample_bytes(), self.part_bytes);
+            parts.try_for_each(|part| normalized.launch(stream, from, to, part))?;
         }
         match (&self.sums, sums) {
             (Some(kernel), Some(sums)) => kernel.launch(stream, &Samples::Following(from), samples, sums),

@@ -9,7 +9,7 @@
 //! stand between them, so that the kernel of one batch runs while the next one is copied. Everything else is ordered by
 //! events. Work of an application joins through [`CudaTensor::on_stream`]: its stream waits for the batch it uses and for no other, and
 //! the next batch in the same tensor waits for its work. A loader takes tensors that are idle first, so that there is nothing to wait for
-//! and copies run beside the application's kernels.
+//! and copies run beside the application's kernels. So do the kernels, in parts that let an application's in between: see [`Tuning`].
 //!
 //! # Errors of others
 //!
@@ -35,6 +35,7 @@ mod staging;
 mod submit;
 mod tensor;
 mod timing;
+mod tuning;
 mod uses;
 
 pub use adapters::adapters;
@@ -42,3 +43,4 @@ pub use device::{CudaBackend, GatherMethod};
 pub use lane::CudaLane;
 pub use measure::KernelSpeed;
 pub use tensor::{CudaTensor, OnStream};
+pub use tuning::{KernelPriority, Tuning};

@@ -25,20 +25,16 @@ impl CudaLane {
         let tensors = OutputLayout::new(&spec.preprocess, &spec.layout)?;
         let (context, lost) = (backend.context(), backend.lost());
         let failed = |error| lost.error("making a lane", error);
-        let (upload, compute) = (Stream::new(context).map_err(failed)?, Stream::new(context).map_err(failed)?);
+        let tuning = backend.tuning();
+        let upload = Stream::new(context).map_err(failed)?;
+        let compute = Stream::with_priority(context, tuning.priority).map_err(failed)?;
         let count = if spec.strategy == Strategy::Registered { 0 } else { spec.slots };
         let mut memory_of_slots = Slots::new(context, lost, spec.strategy, spec.layout.slot_bytes(), count);
         let slots = SlotPool::new(memory_of_slots.make_all()?);
-        let direct = match (spec.strategy, &spec.memory) {
-            (Strategy::Registered, Some(memory)) => {
-                let streams = vec![Arc::clone(&upload), Arc::clone(&compute)];
-                Some(RegisteredReader::new(register(backend, memory)?, streams, spec.layout.batch_size()))
-            }
-            _ => None,
-        };
+        let direct = reader(backend, spec, || vec![Arc::clone(&upload), Arc::clone(&compute)])?;
         let buffers = make_buffers(backend, spec)?;
         let in_flight = spec.slots + spec.outputs;
-        let kernels = Kernels::new(backend.modules(), spec).map_err(failed)?;
+        let kernels = Kernels::new(backend.modules(), spec, tuning.part_bytes).map_err(failed)?;
         let computes = kernels.normalizes() || spec.fingerprints;
         let timing = spec.timing.then(|| Timing::new(context, &compute, in_flight, computes));
         Ok(Self {
@@ -64,6 +60,16 @@ impl CudaLane {
             backend: backend.clone(),
         })
     }
+}
+
+/// What reads the source's own memory, for a strategy that does.
+fn reader(
+    backend: &CudaBackend,
+    spec: &LaneSpec,
+    streams: impl FnOnce() -> Vec<Arc<Stream>>,
+) -> Result<Option<RegisteredReader>, DeviceError> {
+    let (Strategy::Registered, Some(memory)) = (spec.strategy, &spec.memory) else { return Ok(None) };
+    Ok(Some(RegisteredReader::new(register(backend, memory)?, streams(), spec.layout.batch_size())))
 }
 
 fn make_buffers(backend: &CudaBackend, spec: &LaneSpec) -> Result<Vec<Buffer>, DeviceError> {

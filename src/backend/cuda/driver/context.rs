@@ -10,6 +10,7 @@ use std::sync::Arc;
 use cudarc::driver::{CudaContext, CudaStream, DriverError, result};
 
 use super::Event;
+use crate::backend::cuda::KernelPriority;
 
 /// Makes a context current on the calling thread.
 pub(in super::super) fn bind(context: &CudaContext) -> Result<(), DriverError> {
@@ -48,8 +49,21 @@ pub(in super::super) struct Stream {
 
 impl Stream {
     pub(in super::super) fn new(context: &Arc<CudaContext>) -> Result<Arc<Self>, DriverError> {
+        Self::with_priority(context, KernelPriority::Least)
+    }
+
+    /// A stream whose kernels go before those of others, or after them.
+    pub(in super::super) fn with_priority(
+        context: &Arc<CudaContext>,
+        priority: KernelPriority,
+    ) -> Result<Arc<Self>, DriverError> {
         bind(context)?;
-        let raw = result::stream::create(result::stream::StreamKind::NonBlocking)?;
+        let (least, greatest) = result::stream::get_priority_range()?;
+        let priority = match priority {
+            KernelPriority::Least => least,
+            KernelPriority::Greatest => greatest,
+        };
+        let raw = result::stream::create_with_priority(result::stream::StreamKind::NonBlocking, priority)?;
         // SAFETY: the stream was made above, in this context. Nobody else holds the wrapper, which ends with `Self`, and that destroys
         // the stream.
         let borrowed = unsafe { context.wrap_borrowed_stream(raw) };

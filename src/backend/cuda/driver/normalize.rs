@@ -1,5 +1,6 @@
 //! The kernels of `normalize.cu` and `gather.cu`.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use cudarc::driver::{CudaStream, DriverError};
@@ -104,15 +105,21 @@ impl Normalized {
         Ok(Self { shape, affine, function: Function::new(module, &shape.name(shape.variant()))? })
     }
 
-    /// Queues the kernel for `samples` samples that follow each other in `from`.
+    /// Bytes of one sample.
+    pub(in super::super) fn sample_bytes(&self) -> usize {
+        usize::try_from(self.shape.sample_bytes()).unwrap_or(usize::MAX)
+    }
+
+    /// Queues the kernel for a part of the samples that follow each other in `from`. The bytes before it are whole vectors.
     pub(in super::super) fn launch(
         &self,
         stream: &CudaStream,
         from: &DeviceMemory,
         to: &DeviceMemory,
-        samples: usize,
+        part: Range<usize>,
     ) -> Result<(), DriverError> {
-        let (shape, samples) = (self.shape, samples as u64);
+        let (shape, before, samples) = (self.shape, part.start as u64, part.len() as u64);
+        let (skipped, written) = (before * shape.sample_bytes(), shape.tensor_bytes(before));
         let (elements, each) = (samples * shape.sample_bytes(), shape.each());
         let (a, b, threads) = match shape.variant() {
             Variant::Planar => {
@@ -123,13 +130,15 @@ impl Normalized {
             _ => (0, elements.div_ceil(each), elements.div_ceil(each)),
         };
         let source = elements.next_multiple_of(each);
-        check(elements > 0 && elements <= u64::from(u32::MAX) && source <= (from.bytes() as u64).next_multiple_of(16))?;
-        check(shape.tensor_bytes(samples) <= to.bytes() as u64)?;
+        let end = (from.bytes() as u64).next_multiple_of(16);
+        check(elements > 0 && elements <= u64::from(u32::MAX) && skipped + source <= end)?;
+        check(skipped.is_multiple_of(16) && written + shape.tensor_bytes(samples) <= to.bytes() as u64)?;
+        let (from, to) = (from.address + skipped, to.address + written);
         let (a, b) = (u32::try_from(a).unwrap_or(0), u32::try_from(b).unwrap_or(0));
-        let mut args = [arg(&from.address), arg(&to.address), arg(&a), arg(&b), arg(&self.affine)];
-        // SAFETY: these are the parameters of every kernel of `normalize.cu`. It reads the elements, rounded up to the vector
-        // that a thread takes, and writes as many; both were checked against the memory. Device memory is allocated in units
-        // far larger than a vector.
+        let mut args = [arg(&from), arg(&to), arg(&a), arg(&b), arg(&self.affine)];
+        // SAFETY: these are the parameters of every kernel of `normalize.cu`. It reads the part's elements, rounded up to the vector
+        // that a thread takes, and writes as many; both were checked against the memory, and that both begin with a vector. Device
+        // memory is allocated in units far larger than a vector.
         unsafe { self.function.launch(stream, threads.div_ceil(u64::from(GROUP)), &mut args) }
     }
 }
