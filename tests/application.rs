@@ -85,3 +85,43 @@ fn an_error_in_an_applications_callback_fails_no_batch() {
         });
     });
 }
+
+#[test]
+fn an_applications_device_has_its_adapters_id_where_the_adapter_is_given_too() {
+    let desc = wgpu::InstanceDescriptor { backends: wgpu::Backends::VULKAN, ..instance_descriptor() };
+    let instance = wgpu::Instance::new(desc);
+    let adapters = pollster::block_on(instance.enumerate_adapters(wgpu::Backends::VULKAN));
+    if adapters.is_empty() {
+        skip::skip("an_applications_device_has_its_adapters_id", "no Vulkan driver here");
+    }
+    for (number, adapter) in adapters.iter().enumerate() {
+        let opened =
+            || pollster::block_on(adapter.request_device(&wgpu::DeviceDescriptor::default())).expect("it opens");
+        let (device, queue) = opened();
+        let backend = WgpuBackend::from_parts(&instance, adapter, device, queue).expect("it is alive");
+        let known = &gpufeed::backend::wgpu::adapters_of(gpufeed::Api::Vulkan)[number];
+        assert_eq!((&backend.info().id, backend.info().memory), (&known.id, known.memory));
+        all_batches_are_right(&mut loader(&backend), |_, _| ());
+        let (device, queue) = opened();
+        assert_eq!(WgpuBackend::from_device(device, queue).expect("it is alive").info().id, "vulkan:given");
+    }
+}
+
+#[test]
+fn an_adapter_that_a_device_is_not_of_is_refused_by_name() {
+    let desc =
+        wgpu::InstanceDescriptor { backends: wgpu::Backends::VULKAN | wgpu::Backends::GL, ..instance_descriptor() };
+    let instance = wgpu::Instance::new(desc);
+    let adapters = pollster::block_on(instance.enumerate_adapters(wgpu::Backends::all()));
+    let [first, .., last] = adapters.as_slice() else {
+        return skip::skip("an_adapter_that_a_device_is_not_of", "there are no two adapters here");
+    };
+    let (device, queue) =
+        pollster::block_on(first.request_device(&wgpu::DeviceDescriptor::default())).expect("it opens");
+    let refused = WgpuBackend::from_parts(&instance, last, device, queue).expect_err("it is another's");
+    assert!(matches!(&refused, OpenError::Option { option: "adapter", .. }), "{refused}");
+}
+
+fn instance_descriptor() -> wgpu::InstanceDescriptor {
+    wgpu::InstanceDescriptor::new_without_display_handle()
+}

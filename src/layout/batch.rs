@@ -24,6 +24,7 @@ struct Inner {
 
 /// Where a batch's elements of one field lie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct FieldSpan {
     /// In the slot, or in the host's memory.
     pub placement: Placement,

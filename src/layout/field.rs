@@ -20,6 +20,7 @@ pub enum FieldKind {
 
 /// Where a batch's elements of a field end up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Placement {
     /// In a tensor on the device.
     Device,

@@ -7,6 +7,7 @@ use crate::preprocess::Fingerprint;
 
 /// What was checked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Verified {
     /// Batches whose indices and fingerprints were compared.
     pub batches: u64,

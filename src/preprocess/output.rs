@@ -14,6 +14,7 @@ pub struct OutputLayout {
 
 /// One tensor of an output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct OutputField {
     /// The field's number in the sample.
     pub field: usize,

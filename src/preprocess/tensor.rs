@@ -35,6 +35,7 @@ impl fmt::Debug for Shape {
 
 /// Shape, element type and size of a delivered tensor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct TensorDesc {
     /// The dimensions, the batch first.
     pub shape: Shape,

@@ -58,8 +58,20 @@ fn describe(api: Api, id: String, adapter: &wgpu::Adapter) -> AdapterInfo {
     let raw = adapter.get_info();
     let limits = adapter.limits();
     let strategies = Abilities::of_adapter(adapter).support();
-    let memory = memory::total(adapter, device_type(&raw));
-    AdapterInfo { memory, strategies, ..known(api, id, &raw, &limits) }
+    AdapterInfo { memory: memory_of(adapter), strategies, ..known(api, id, &raw, &limits) }
+}
+
+/// Bytes of an adapter's memory, where known.
+pub(super) fn memory_of(adapter: &wgpu::Adapter) -> Option<u64> {
+    memory::total(adapter, device_type(&adapter.get_info()))
+}
+
+/// The id of an adapter of an application's instance, where that lists it.
+pub(super) fn id_of(instance: &wgpu::Instance, api: Api, adapter: &wgpu::Adapter) -> Option<String> {
+    let (all, own) = (pollster::block_on(instance.enumerate_adapters(backends(api))), adapter.get_info());
+    // Cards of one make tell themselves apart by their PCI address.
+    let number = all.iter().position(|other| other.get_info() == own)?;
+    Some(format!("{}:{number}", api.key()))
 }
 
 /// What adapters and devices tell alike; without memory and strategies.

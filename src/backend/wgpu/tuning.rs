@@ -17,6 +17,7 @@ pub struct Tuning {
 
 /// How a filled slot in host memory becomes a tensor.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum SlotReads {
     /// A copy to the device, and then the kernel: each runs near its own limit.
     #[default]
@@ -27,6 +28,7 @@ pub enum SlotReads {
 
 /// How the samples of a batch are collected from imported memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Gather {
     /// A kernel reads them over the bus and writes the tensor: one pass.
     #[default]
@@ -42,6 +44,7 @@ pub enum Gather {
 /// kernel that makes the tensor runs on wgpu's queue; that takes a buffer on the device for each slot, and a batch is delivered when it
 /// has arrived. A device has such queues if [`open_device`](super::open_device) opened it and its driver offers them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum CopyQueue {
     /// For `system-ring` the copy engines' queues where the device has them and slots are [copied](SlotReads::Copy); wgpu's otherwise.
     /// What that comes to is in the [support](crate::backend::StrategySupport::memory) of the strategy.

@@ -4,6 +4,7 @@ use crate::source::decode::DecodeOptions;
 
 /// How an image of another shape becomes a sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
 pub enum Fit {
     /// The whole image, stretched to the sample's height and width.
     Stretch,
