@@ -6,7 +6,7 @@ use std::thread::{Builder, scope};
 use std::time::{Duration, Instant};
 
 use anyhow::{Error, Result};
-use gpufeed::{AnyEpoch, LoadError, ResumeToken};
+use gpufeed::{AnyEpoch, LoadError};
 
 use super::bar::SampleBar;
 use super::ending::{Ending, Stopped};
@@ -81,26 +81,16 @@ impl Run<'_> {
         Ending { elapsed, interrupted, error }
     }
 
-    /// Whether they were delivered whole.
+    /// Whether all epochs were delivered whole. The next one begins while the last batches of one are on their way.
     fn all_epochs(&self, number: usize, feed: &mut DeviceRun) -> Result<bool> {
-        let first = feed.token.as_ref().map_or(0, ResumeToken::epoch);
-        for epoch in first..self.epochs.into() {
-            if !self.one_epoch(number, feed, epoch)? {
-                return Ok(false);
-            }
-        }
-        Ok(true)
-    }
-
-    /// Whether the epoch was delivered whole.
-    fn one_epoch(&self, number: usize, feed: &mut DeviceRun, epoch: u64) -> Result<bool> {
-        let batches = feed.loader.batches_per_epoch();
+        let (batches, end) = (feed.loader.batches_per_epoch(), u64::from(self.epochs));
         let mut epoch = match feed.token.take() {
-            Some(token) => feed.loader.resume(&token)?,
-            None => feed.loader.epoch(epoch),
+            Some(token) if token.epoch() >= end => return Ok(true),
+            Some(token) => feed.loader.resume(&token)?.followed_by(token.epoch() + 1..end),
+            None => feed.loader.epochs(0..end),
         };
         self.note(number, &epoch)?;
-        while epoch.remaining() > 0 {
+        loop {
             if interrupt::requested() {
                 return Ok(false);
             }
