@@ -107,19 +107,31 @@ impl Args {
         Ok(())
     }
 
-    /// Which queues copy under wgpu.
+    /// Which queues work under wgpu: `automatic`, `main`, `beside`, `transfer` or `compute` for the copies, or `in-place` where kernels
+    /// read the slots; then `+compute` or `+low` for the queue of the kernels, where it is not wgpu's.
     #[cfg(feature = "wgpu")]
-    pub fn copies(&self) -> Result<Vec<gpufeed::backend::wgpu::CopyQueue>, Failure> {
-        use gpufeed::backend::wgpu::CopyQueue;
-        let queue = |name: &String| match name.as_str() {
-            "automatic" => Ok(CopyQueue::Automatic),
-            "main" => Ok(CopyQueue::Main),
-            "beside" => Ok(CopyQueue::Beside),
-            "transfer" => Ok(CopyQueue::Transfer),
-            "compute" => Ok(CopyQueue::Compute),
-            _ => Err(format!("there is no `copies={name}`").into()),
+    pub fn queues(&self) -> Result<Vec<(String, gpufeed::backend::wgpu::Tuning)>, Failure> {
+        use gpufeed::backend::wgpu::{CopyQueue, KernelQueue, SlotReads, Tuning};
+        let tuning = |name: &String| -> Result<_, Failure> {
+            let (copies, kernels) = name.split_once('+').unwrap_or((name, "main"));
+            let (copies, slots) = match copies {
+                "automatic" => (CopyQueue::Automatic, SlotReads::Copy),
+                "main" => (CopyQueue::Main, SlotReads::Copy),
+                "beside" => (CopyQueue::Beside, SlotReads::Copy),
+                "transfer" => (CopyQueue::Transfer, SlotReads::Copy),
+                "compute" => (CopyQueue::Compute, SlotReads::Copy),
+                "in-place" => (CopyQueue::Main, SlotReads::InPlace),
+                _ => return Err(format!("there is no `copies={name}`").into()),
+            };
+            let kernels = match kernels {
+                "main" => KernelQueue::Main,
+                "compute" => KernelQueue::Compute,
+                "low" => KernelQueue::LowCompute,
+                _ => return Err(format!("there is no `copies={name}`").into()),
+            };
+            Ok((name.clone(), Tuning { copies, slots, kernels, ..Tuning::default() }))
         };
-        self.copies.iter().map(queue).collect()
+        self.copies.iter().map(tuning).collect()
     }
 
     /// How CUDA's kernels share the device: `default`, `whole` for one launch a batch, or MiB a launch; `first-` before it for the

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use gpufeed::backend::wgpu::{CopyQueue, Tuning, WgpuBackend};
+use gpufeed::backend::wgpu::{Tuning, WgpuBackend};
 use gpufeed::loader::Batch;
 use gpufeed::{Strategy, wgpu};
 
@@ -24,7 +24,7 @@ pub struct WgpuConsumer {
     bind_groups: HashMap<wgpu::Buffer, wgpu::BindGroup>,
     words: u32,
     iterations: u32,
-    copies: Vec<CopyQueue>,
+    queues: Vec<(String, Tuning)>,
 }
 
 impl WgpuConsumer {
@@ -69,7 +69,7 @@ impl WgpuConsumer {
             bind_groups: HashMap::new(),
             words: 0,
             iterations: 0,
-            copies: args.copies()?,
+            queues: args.queues()?,
             pipeline,
             backend,
         })
@@ -118,11 +118,10 @@ impl Consumer for WgpuConsumer {
         if !matches!(strategy, Strategy::SystemRing | Strategy::Imported) {
             return vec![(strategy.to_string(), self.backend.clone())];
         }
-        let variant = |&copies: &CopyQueue| {
-            let backend = self.backend.with_tuning(Tuning { copies, ..Tuning::default() });
-            (format!("{strategy}, copies: {copies:?}"), backend)
+        let variant = |(name, tuning): &(String, Tuning)| {
+            (format!("{strategy}, copies: {name}"), self.backend.with_tuning(*tuning))
         };
-        self.copies.iter().map(variant).collect()
+        self.queues.iter().map(variant).collect()
     }
 
     fn set(&mut self, iterations: u32) -> Result<(), Failure> {

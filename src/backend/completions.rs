@@ -103,6 +103,11 @@ impl<S, W> Completions<S, W> {
         self.under_way.iter().any(|entry| entry.id == id && entry.slot.is_some())
     }
 
+    /// Whether anything of a submission has not ended.
+    pub(super) fn is_under_way(&self, id: SubmissionId) -> bool {
+        self.under_way.iter().any(|entry| entry.id == id)
+    }
+
     /// Submissions of which anything is outstanding: a slot, a tensor, or the report that they are finished.
     pub(super) fn outstanding(&self) -> usize {
         self.under_way.len() + self.finished.len()

@@ -351,13 +351,22 @@ pub trait Tensor: sealed::Sealed + Clone + std::fmt::Debug + Send + Sync + 'stat
 
     /// Whether everything that was queued with the tensor, by the loader or through its guards, has ended: a write of the next
     /// batch would wait for nothing. Looks, and never waits. One that is not idle may be submitted all the same, and the device
-    /// orders the two; the loader prefers those that are. Where one queue orders everything, all are alike.
+    /// orders the two, unless it [must be idle](Self::must_be_idle); the loader prefers those that are. Where one queue orders
+    /// everything, all are alike.
     ///
     /// # Errors
     /// The device's error.
     fn is_idle(&self) -> Result<bool, DeviceError> {
         Ok(true)
     }
+
+    /// Whether nothing may be submitted to the tensor before it is idle, since the device would not order the two.
+    fn must_be_idle(&self) -> bool {
+        false
+    }
+
+    /// The caller has queued its last use of the tensor, and gives it back to be written again.
+    fn given_back(&self) {}
 
     /// Whether the caller still has a guard of the tensor, so that a submission to it would be refused. A guard that was
     /// forgotten holds it for ever, and costs this tensor only.

@@ -55,6 +55,8 @@ pub(super) struct OutputPool<T> {
     leased: AtomicUsize,
     /// Of the free ones, how many a guard kept from being used when one was last looked for.
     guarded: AtomicUsize,
+    /// Whether one of the free ones was not idle that has to be, when none could be used.
+    busy: AtomicBool,
     size: AtomicUsize,
     /// How many the user has taken out for good.
     taken: AtomicU64,
@@ -77,6 +79,7 @@ impl<T> OutputPool<T> {
             free: Mutex::new(free.into()),
             leased: AtomicUsize::new(0),
             guarded: AtomicUsize::new(0),
+            busy: AtomicBool::new(false),
             taken: AtomicU64::new(0),
             hungry: AtomicBool::new(false),
             lost: AtomicBool::new(false),
@@ -129,13 +132,6 @@ impl<T> OutputPool<T> {
     /// The user takes a tensor.
     pub(super) fn lease(&self) {
         self.leased.fetch_add(1, Ordering::Relaxed);
-    }
-
-    /// The user gives a tensor back, which was held for so long.
-    pub(super) fn end_lease(&self, output: Output<T>, held: Duration) {
-        self.held.fetch_add(nanoseconds(held), Ordering::Relaxed);
-        self.leased.fetch_sub(1, Ordering::Release);
-        self.put(output);
     }
 
     /// The device is lost: what is told instead of the next batch needs no tensor.
@@ -211,6 +207,14 @@ impl<T> OutputPool<T> {
 }
 
 impl<T: Tensor> OutputPool<T> {
+    /// The user gives a tensor back, which was held for so long.
+    pub(super) fn end_lease(&self, output: Output<T>, held: Duration) {
+        output.tensor.given_back();
+        self.held.fetch_add(nanoseconds(held), Ordering::Relaxed);
+        self.leased.fetch_sub(1, Ordering::Release);
+        self.put(output);
+    }
+
     /// Takes a free tensor; if there is none, the pump is woken when one comes back.
     pub(super) fn take(&self) -> Option<Output<T>> {
         if let Some(output) = self.take_free() {
@@ -226,10 +230,10 @@ impl<T: Tensor> OutputPool<T> {
     }
 
     /// The oldest tensor that the device has finished with, or else the oldest: then the device orders the uses. One that a guard
-    /// holds is passed over.
+    /// holds is passed over, and so is one that must be idle and is not.
     fn take_free(&self) -> Option<Output<T>> {
         let mut free = self.free();
-        let (mut oldest, mut guarded) = (None, 0);
+        let (mut oldest, mut guarded, mut busy) = (None, 0, false);
         for (position, Output { tensor, .. }) in free.iter().enumerate() {
             if tensor.is_held() {
                 guarded += 1;
@@ -240,15 +244,20 @@ impl<T: Tensor> OutputPool<T> {
                 oldest = Some(position);
                 break;
             }
-            oldest.get_or_insert(position);
+            if tensor.must_be_idle() {
+                busy = true;
+            } else {
+                oldest.get_or_insert(position);
+            }
         }
         self.guarded.store(if oldest.is_none() { guarded } else { 0 }, Ordering::Release);
+        self.busy.store(oldest.is_none() && busy, Ordering::Release);
         free.remove(oldest?)
     }
 
-    /// Whether nothing but guards keeps the free tensors from being used: nobody tells when one ends.
+    /// Whether nothing but guards, or the device, keeps the free tensors from being used: nobody tells when that ends.
     pub(super) fn is_guarded(&self) -> bool {
-        self.guarded.load(Ordering::Acquire) > 0
+        self.guarded.load(Ordering::Acquire) > 0 || self.busy.load(Ordering::Acquire)
     }
 }
 
@@ -260,15 +269,22 @@ mod tests {
 
     /// A tensor with a name, whose device is told what it has finished.
     #[derive(Clone, Debug)]
-    struct Named(char, Arc<AtomicBool>, Arc<AtomicBool>);
+    struct Named {
+        name: char,
+        busy: Arc<AtomicBool>,
+        guarded: Arc<AtomicBool>,
+        /// Of a device that orders nothing.
+        must_be_idle: bool,
+        given_back: Arc<AtomicUsize>,
+    }
 
     impl Named {
         fn is_busy(&self, busy: bool) {
-            self.1.store(busy, Ordering::Relaxed);
+            self.busy.store(busy, Ordering::Relaxed);
         }
 
         fn has_guard(&self, held: bool) {
-            self.2.store(held, Ordering::Relaxed);
+            self.guarded.store(held, Ordering::Relaxed);
         }
     }
 
@@ -284,11 +300,19 @@ mod tests {
         }
 
         fn is_idle(&self) -> Result<bool, DeviceError> {
-            Ok(!self.1.load(Ordering::Relaxed))
+            Ok(!self.busy.load(Ordering::Relaxed))
+        }
+
+        fn must_be_idle(&self) -> bool {
+            self.must_be_idle
+        }
+
+        fn given_back(&self) {
+            self.given_back.fetch_add(1, Ordering::Relaxed);
         }
 
         fn is_held(&self) -> bool {
-            self.2.load(Ordering::Relaxed)
+            self.guarded.load(Ordering::Relaxed)
         }
 
         fn read(&self, _: &TensorDesc) -> Result<Vec<u8>, DeviceError> {
@@ -306,21 +330,32 @@ mod tests {
 
     /// Tensors, and the pool of them.
     fn pool<const N: usize>(names: [char; N]) -> ([Named; N], OutputPool<Named>) {
-        let tensors = names.map(|name| Named(name, Arc::default(), Arc::default()));
+        pool_of(names, false)
+    }
+
+    fn pool_of<const N: usize>(names: [char; N], must_be_idle: bool) -> ([Named; N], OutputPool<Named>) {
+        let named = |name| Named {
+            name,
+            busy: Arc::default(),
+            guarded: Arc::default(),
+            must_be_idle,
+            given_back: Arc::default(),
+        };
+        let tensors = names.map(named);
         let outputs =
             tensors.iter().map(|tensor| Output::new(tensor.clone(), &layout(), 1).expect("a little memory")).collect();
         (tensors, OutputPool::new(outputs, None, Arc::default()))
     }
 
     fn taken(pool: &OutputPool<Named>) -> Option<char> {
-        pool.take().map(|output| output.tensor.0)
+        pool.take().map(|output| output.tensor.name)
     }
 
     #[test]
     fn outputs_are_used_oldest_first() {
         let (_, pool) = pool(['a', 'b', 'c']);
         let (first, second) = (pool.take().expect("a"), pool.take().expect("b"));
-        assert_eq!((first.tensor.0, second.tensor.0), ('a', 'b'));
+        assert_eq!((first.tensor.name, second.tensor.name), ('a', 'b'));
         pool.put(first);
         pool.put(second);
         assert_eq!([(); 4].map(|()| taken(&pool)), [Some('c'), Some('a'), Some('b'), None]);
@@ -339,12 +374,37 @@ mod tests {
     }
 
     #[test]
+    fn an_output_that_must_be_idle_is_used_when_it_is_and_counts_as_nobodys_meanwhile() {
+        let ([a, b], pool) = pool_of(['a', 'b'], true);
+        a.is_busy(true);
+        b.is_busy(true);
+        assert!(taken(&pool).is_none() && pool.is_guarded(), "somebody has to look");
+        assert!(!pool.all_leased(), "the user holds none of them");
+        b.is_busy(false);
+        assert_eq!(taken(&pool), Some('b'));
+        assert!(!pool.is_guarded());
+    }
+
+    #[test]
+    fn a_tensor_is_told_that_the_user_gives_it_back() {
+        let ([a], pool) = pool(['a']);
+        let output = pool.take().expect("a");
+        pool.lease();
+        assert_eq!(a.given_back.load(Ordering::Relaxed), 0);
+        pool.end_lease(output, Duration::ZERO);
+        assert_eq!(a.given_back.load(Ordering::Relaxed), 1);
+        let output = pool.take().expect("a");
+        pool.put(output);
+        assert_eq!(a.given_back.load(Ordering::Relaxed), 1, "the user never had it");
+    }
+
+    #[test]
     fn an_output_with_a_guard_is_never_used_and_counts_as_held() {
         let ([a, b], pool) = pool(['a', 'b']);
         a.has_guard(true);
         b.is_busy(true);
         let output = pool.take().expect("b");
-        assert_eq!(output.tensor.0, 'b');
+        assert_eq!(output.tensor.name, 'b');
         assert!(taken(&pool).is_none() && pool.is_guarded() && !pool.all_leased());
         pool.lease();
         assert!(pool.all_leased(), "one is leased, and the other has a guard");

@@ -82,6 +82,12 @@ pub fn host_with_two_queues() -> Result<HostBackend, OpenError> {
     Ok(HostBackend::with_faults(Faults { moments, copies_beside: true, ..Faults::default() }))
 }
 
+/// A host whose kernels, too, run beside what an application computes.
+pub fn host_with_kernels_beside() -> Result<HostBackend, OpenError> {
+    let moments = Moments::Looks { copy: 2, kernel: 4 };
+    Ok(HostBackend::with_faults(Faults { moments, copies_beside: true, kernels_beside: true, ..Faults::default() }))
+}
+
 impl TestDevice for HostBackend {
     fn lose(&self) {
         HostBackend::lose(self, "the test loses it");
@@ -97,14 +103,14 @@ pub use cuda_devices::{cuda, cuda_of_an_application};
 #[cfg(feature = "wgpu")]
 pub use wgpu_devices::{
     gl, vulkan, vulkan_in_place, vulkan_of_an_application, vulkan_of_small_bindings,
-    vulkan_of_small_bindings_that_copies, vulkan_that_copies, vulkan_with_two_queues,
+    vulkan_of_small_bindings_that_copies, vulkan_that_copies, vulkan_with_kernels_beside, vulkan_with_two_queues,
 };
 
 #[cfg(feature = "wgpu")]
 mod wgpu_devices {
     use gpufeed::OpenError;
     use gpufeed::backend::wgpu::{
-        CopyQueue, Gather, SlotReads, Tuning, WgpuBackend, WgpuTensor, open_device, requirements,
+        CopyQueue, Gather, KernelQueue, SlotReads, Tuning, WgpuBackend, WgpuTensor, open_device, requirements,
     };
 
     use super::TestDevice;
@@ -127,7 +133,16 @@ mod wgpu_devices {
 
     /// Where the driver has a second kind of queue.
     pub fn vulkan_with_two_queues() -> Result<WgpuBackend, OpenError> {
-        let backend = vulkan()?.with_tuning(Tuning { copies: CopyQueue::Beside, ..Tuning::default() });
+        beside(Tuning { copies: CopyQueue::Beside, ..Tuning::default() })
+    }
+
+    /// The same, with the kernels there too.
+    pub fn vulkan_with_kernels_beside() -> Result<WgpuBackend, OpenError> {
+        beside(Tuning { copies: CopyQueue::Beside, kernels: KernelQueue::Beside, ..Tuning::default() })
+    }
+
+    fn beside(tuning: Tuning) -> Result<WgpuBackend, OpenError> {
+        let backend = vulkan()?.with_tuning(tuning);
         match backend.has_second_queue() {
             Ok(()) => Ok(backend),
             Err(reason) => {

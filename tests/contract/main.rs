@@ -109,6 +109,8 @@ contract!(host_memcpy, crate::device::host, Memcpy);
 contract!(host_slow_memcpy, crate::device::slow_host, Memcpy);
 contract!(host_ending_between_looks, crate::device::host_ending_between_looks, Memcpy);
 contract!(host_with_two_queues, crate::device::host_with_two_queues, Memcpy);
+// Without frames that are pushed: a feeder waits for no tensor.
+contract!(loaders host_with_kernels_beside, crate::device::host_with_kernels_beside, Memcpy);
 
 /// Makes every test of strategies that read the source's own memory.
 #[cfg(feature = "wgpu")]
@@ -151,6 +153,8 @@ mod vulkan {
     contract!(system_ring_on_an_applications_device, crate::device::vulkan_of_an_application, SystemRing);
     contract!(loaders system_ring_beside, crate::device::vulkan_with_two_queues, SystemRing);
     contract!(direct imported_beside, crate::device::vulkan_with_two_queues, Imported);
+    contract!(loaders system_ring_with_kernels_beside, crate::device::vulkan_with_kernels_beside, SystemRing);
+    contract!(direct imported_with_kernels_beside, crate::device::vulkan_with_kernels_beside, Imported);
     contract!(mapped_ring_on_an_applications_device, crate::device::vulkan_of_an_application, MappedRing);
 }
 

@@ -35,6 +35,7 @@ pub fn host(plan: &Plan) -> HostBackend {
         lose_at_submission,
         // Every other run is on a device with two queues.
         copies_beside: plan.seed % 2 == 1,
+        kernels_beside: plan.seed % 4 == 3,
         ..Faults::default()
     };
     HostBackend::with_faults(faults)

@@ -76,7 +76,7 @@ fn a_thousand_runs_on_the_host_end_leak_nothing_and_tell_every_cause() {
 #[cfg(feature = "wgpu")]
 fn runs_on(id: &str, name: &str, runs: u64) {
     use gpufeed::OpenError;
-    use gpufeed::backend::wgpu::{CopyQueue, Tuning, WgpuBackend};
+    use gpufeed::backend::wgpu::{CopyQueue, KernelQueue, Tuning, WgpuBackend};
 
     let _turn = alone();
     harness::quiet();
@@ -91,9 +91,10 @@ fn runs_on(id: &str, name: &str, runs: u64) {
         let plan = Plan::new(seed, &strategies, SMALL);
         // One that is lost is of no use to the next run.
         let backend = if plan.loss.is_some() { WgpuBackend::open(id).expect("again") } else { shared.clone() };
-        // Every other run copies on a queue of its own, where there is one.
+        // Every other run copies on a queue of its own, and every third has its kernels on one, where there are any.
         let copies = if seed % 2 == 1 { CopyQueue::Beside } else { CopyQueue::Main };
-        one(plan, backend.with_tuning(Tuning { copies, ..Tuning::default() }), None);
+        let kernels = if seed % 3 == 2 { KernelQueue::Beside } else { KernelQueue::Main };
+        one(plan, backend.with_tuning(Tuning { copies, kernels, ..Tuning::default() }), None);
     }
 }
 

@@ -26,6 +26,9 @@ pub struct Faults {
     /// Whether copies go through a queue of their own, beside the one that an application uses: a batch is delivered only when its copy
     /// has ended. No fault, and the part of a device with two queues.
     pub copies_beside: bool,
+    /// Whether kernels do too: a batch is delivered only when all of its work has ended, and a tensor that was given back is idle, and
+    /// may be submitted to, some looks later. No fault either.
+    pub kernels_beside: bool,
 }
 
 /// Faults and what has become of them.
@@ -58,6 +61,11 @@ impl FaultState {
     /// Whether copies have a queue of their own.
     pub(super) fn copies_beside(&self) -> bool {
         self.faults.copies_beside
+    }
+
+    /// Whether kernels have one too.
+    pub(super) fn kernels_beside(&self) -> bool {
+        self.faults.kernels_beside
     }
 
     pub(super) fn lose(&self, reason: &str) {

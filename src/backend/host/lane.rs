@@ -58,7 +58,8 @@ impl HostLane {
         output: &HostTensor,
     ) -> Result<SubmissionId, DeviceError> {
         let (number, memory) = (filled.slot(), self.slots.send(filled)?);
-        let checked = check_filled(&self.layout, filled, samples).and_then(|()| self.faults.submission());
+        let checked = check_filled(&self.layout, filled, samples).and_then(|()| output.check_idle());
+        let checked = checked.and_then(|()| self.faults.submission());
         match checked {
             Ok(submission) => Ok(self.queue.push(submission, StagedSlot { number, memory, samples }, output.clone())),
             Err(error) => {
@@ -116,11 +117,11 @@ impl Lane for HostLane {
     }
 
     fn has_arrived(&mut self, id: SubmissionId) -> Result<bool, DeviceError> {
-        if !self.faults.copies_beside() {
-            return Ok(true);
+        match (self.faults.copies_beside(), self.faults.kernels_beside()) {
+            (false, false) => Ok(true),
+            (_, true) => self.faults.check().map(|()| !self.queue.is_under_way(id)),
+            (true, false) => self.faults.check().map(|()| !self.queue.is_copying(id)),
         }
-        self.faults.check()?;
-        Ok(!self.queue.is_copying(id))
     }
 
     fn await_arrival(&mut self, at_most: Duration) {

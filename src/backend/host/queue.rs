@@ -98,6 +98,16 @@ impl Queue {
         self.lock().completions.holds_slot(id)
     }
 
+    /// Whether anything of a submission has not ended.
+    pub(super) fn is_under_way(&self, id: SubmissionId) -> bool {
+        self.lock().completions.is_under_way(id)
+    }
+
+    /// Whether tensors are written beside the application's work.
+    pub(super) fn kernels_beside(&self) -> bool {
+        self.faults.kernels_beside()
+    }
+
     /// How long copies and kernels took, if the lane was opened for it.
     pub(super) fn times(&self) -> Option<GpuTimes> {
         self.lock().timing.as_ref().and_then(Timing::times)

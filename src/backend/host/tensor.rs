@@ -1,5 +1,6 @@
 //! Tensors in host memory.
 
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
@@ -13,6 +14,9 @@ use crate::staging::HostMemory;
 /// How often a wait looks.
 const POLL_INTERVAL: Duration = Duration::from_micros(50);
 
+/// Looks after which a tensor is idle that was given back, where somebody has to look.
+const USED_FOR: u32 = 3;
+
 /// A tensor in ordinary memory. Clones are the same memory.
 #[derive(Clone, Debug)]
 pub struct HostTensor {
@@ -23,6 +27,8 @@ pub struct HostTensor {
 struct Shared {
     state: Mutex<State>,
     queue: Arc<Queue>,
+    /// How many looks the application's work goes on for, where it runs beside what writes the tensor.
+    used_for: AtomicU32,
 }
 
 #[derive(Debug)]
@@ -47,7 +53,7 @@ impl HostTensor {
             pending: 0,
             error: None,
         };
-        Ok(Self { shared: Arc::new(Shared { state: Mutex::new(state), queue }) })
+        Ok(Self { shared: Arc::new(Shared { state: Mutex::new(state), queue, used_for: AtomicU32::new(0) }) })
     }
 
     /// Calls `look` with the tensor's elements, once they are written.
@@ -95,6 +101,14 @@ impl HostTensor {
         state.error = Some(error);
     }
 
+    /// Refuses a submission that nothing would order behind the application's work.
+    pub(super) fn check_idle(&self) -> Result<(), DeviceError> {
+        match self.shared.used_for.load(Ordering::Relaxed) {
+            0 => Ok(()),
+            _ => Err(DeviceError::Refused { message: "the tensor is written while it is used".to_owned() }),
+        }
+    }
+
     fn lock(&self) -> MutexGuard<'_, State> {
         self.shared.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
@@ -133,6 +147,21 @@ impl Tensor for HostTensor {
         }
         let state = self.lock();
         state.error.clone().map_or(Ok(state.pending == 0), Err)
+    }
+
+    fn is_idle(&self) -> Result<bool, DeviceError> {
+        let look = |left: u32| Some(left.saturating_sub(1));
+        Ok(self.shared.used_for.fetch_update(Ordering::Relaxed, Ordering::Relaxed, look) == Ok(0))
+    }
+
+    fn must_be_idle(&self) -> bool {
+        self.shared.queue.kernels_beside()
+    }
+
+    fn given_back(&self) {
+        if self.must_be_idle() {
+            self.shared.used_for.store(USED_FOR, Ordering::Relaxed);
+        }
     }
 
     fn read(&self, desc: &TensorDesc) -> Result<Vec<u8>, DeviceError> {

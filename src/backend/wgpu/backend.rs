@@ -12,7 +12,7 @@ use super::kernel::check_limits;
 use super::lane::WgpuLane;
 use super::tensor::WgpuTensor;
 use super::transfer;
-use super::tuning::{CopyQueue, Tuning};
+use super::tuning::{CopyQueue, Gather, KernelQueue, Tuning};
 use super::vulkan::{self, KeepAlive, Place};
 use crate::backend::{AdapterInfo, Backend, Footprint, LaneSpec, Strategy, check_direct};
 use crate::error::{DeviceError, OpenError, Unsupported};
@@ -47,9 +47,10 @@ impl Backend for WgpuBackend {
         let device = transfer::device_bytes(self, spec)?;
         let (staging, device) = match spec.strategy {
             Strategy::Imported => {
-                // The lists of samples are all that it writes.
+                // The lists of samples are all that it writes, where a kernel gathers.
                 let lists = Partition::new(self, spec)?.list_bytes(spec);
-                (0, if device == 0 { lists } else { device })
+                let gathers = self.tuning().gather == Gather::Kernel && transfer::family(self, spec)?.is_none();
+                (0, if gathers { lists } else { device })
             }
             _ => ((spec.layout.slot_bytes() as u64).saturating_mul(spec.slots as u64), device),
         };
@@ -57,7 +58,7 @@ impl Backend for WgpuBackend {
     }
 
     fn for_single_batches(&self) -> Self {
-        self.with_tuning(Tuning { copies: CopyQueue::Main, ..self.tuning() })
+        self.with_tuning(Tuning { copies: CopyQueue::Main, kernels: KernelQueue::Main, ..self.tuning() })
     }
 
     fn open_lane(&self, spec: &LaneSpec) -> Result<WgpuLane, OpenError> {

@@ -1,20 +1,19 @@
 //! An opened device: gpufeed's own, or an application's.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use super::adapters::{self, FoundAdapter};
 use super::health::LostFlag;
 use super::memory;
+use super::open_device::{device_descriptor, open_device};
 use super::requirements::{Abilities, requirements};
+use super::second::{QueueIndex, Second};
 use super::tuning::Tuning;
 use super::vulkan::{self, NoSecondQueue, Wakeup};
 use super::work::Ticket;
 use crate::backend::{AdapterInfo, Api, select};
 use crate::error::{DeviceError, OpenError};
-
-/// The smallest block wgpu's allocator takes. See [`device_descriptor`].
-const BLOCK: u64 = 4 << 20;
 
 /// A wgpu device that batches can be fed to. Clones are the same device.
 #[derive(Clone, Debug)]
@@ -31,6 +30,17 @@ struct Inner {
     /// Of a device that gpufeed opened, where there is such a thing.
     wakeup: Option<Arc<Wakeup>>,
     tuning: Tuning,
+    /// Kept for lanes to come.
+    seconds: Arc<Mutex<Vec<Arc<Second>>>>,
+    /// Of a device that is not wgpu's own.
+    second: Option<Arc<Second>>,
+}
+
+impl Inner {
+    fn new(device: wgpu::Device, queue: wgpu::Queue, info: AdapterInfo) -> Self {
+        let (lost, tuning, clock, seconds) = (LostFlag::default(), Tuning::default(), Arc::default(), Arc::default());
+        Self { device, queue, info, lost, clock, wakeup: None, tuning, seconds, second: None }
+    }
 }
 
 impl WgpuBackend {
@@ -74,14 +84,13 @@ impl WgpuBackend {
         let (device, queue) = open_device(&found.adapter, &desc).map_err(|error| DeviceError::Refused {
             message: format!("{} cannot be opened: {error}", found.info.id),
         })?;
-        let lost = LostFlag::default();
-        let flag = lost.clone();
-        device.set_device_lost_callback(move |reason, message| flag.set(lost_reason(reason, &message)));
+        let mut inner = Inner::new(device, queue, found.info);
+        let flag = inner.lost.clone();
+        inner.device.set_device_lost_callback(move |reason, message| flag.set(lost_reason(reason, &message)));
         // Whatever gpufeed does is in an error scope; the default handler panics.
-        device.on_uncaptured_error(Arc::new(|error| log::error!("outside of gpufeed's calls: {error}")));
-        let (tuning, clock) = (Tuning::default(), Arc::default());
-        let wakeup = Wakeup::new(&device, &queue).map(Arc::new);
-        Ok(Self(Arc::new(Inner { device, queue, info: found.info, lost, clock, wakeup, tuning })))
+        inner.device.on_uncaptured_error(Arc::new(|error| log::error!("outside of gpufeed's calls: {error}")));
+        inner.wakeup = Wakeup::new(&inner.device, &inner.queue).map(Arc::new);
+        Ok(Self(Arc::new(inner)))
     }
 
     /// Takes an application's device and that device's queue. Its callbacks stay the application's. Create it with
@@ -132,10 +141,59 @@ impl WgpuBackend {
     }
 
     fn of_application(device: wgpu::Device, queue: wgpu::Queue, info: AdapterInfo) -> Result<Self, OpenError> {
-        let (lost, tuning, clock) = (LostFlag::default(), Tuning::default(), Arc::default());
-        let backend = Self(Arc::new(Inner { device, queue, info, lost, clock, wakeup: None, tuning }));
+        let backend = Self(Arc::new(Inner::new(device, queue, info)));
         backend.check()?;
         Ok(backend)
+    }
+
+    /// The same device, seen from another of its queues, which nobody else uses. It is lost when the first is.
+    ///
+    /// # Errors
+    /// What wgpu or the driver says.
+    pub(super) fn on_queue(&self, index: QueueIndex) -> Result<Self, DeviceError> {
+        let Inner { device: first, queue: main, .. } = &*self.0;
+        let desc = wgpu::DeviceDescriptor {
+            required_features: first.features(),
+            required_limits: first.limits(),
+            ..device_descriptor()
+        };
+        let second = Second::open(first, main, &desc, index)?;
+        let flag = self.0.lost.clone();
+        second.device.set_device_lost_callback(move |reason, message| flag.set(lost_reason(reason, &message)));
+        second.device.on_uncaptured_error(Arc::new(|error| log::error!("outside of gpufeed's calls: {error}")));
+        let mut seconds = self.0.seconds.lock().unwrap_or_else(PoisonError::into_inner);
+        if !seconds.iter().any(|kept| Arc::ptr_eq(kept, &second)) {
+            seconds.push(Arc::clone(&second));
+        }
+        Ok(Self(Arc::new(Inner {
+            device: second.device.clone(),
+            queue: second.queue.clone(),
+            wakeup: second.wakeup.clone(),
+            clock: Arc::default(),
+            seconds: Arc::default(),
+            second: Some(second),
+            ..(*self.0).clone()
+        })))
+    }
+
+    #[cfg(test)]
+    pub(super) fn is_same_queue(&self, other: &Self) -> bool {
+        self.0.second.as_ref().map(Arc::as_ptr) == other.0.second.as_ref().map(Arc::as_ptr)
+    }
+
+    /// The devices that must be there for this one to be.
+    pub(super) fn devices(&self) -> impl Iterator<Item = &wgpu::Device> {
+        std::iter::once(&self.0.device).chain(self.0.second.iter().map(|second| &second.first))
+    }
+
+    /// Of a device that is not wgpu's own: makes what the work of this ticket wrote visible to all that is submitted to wgpu's from now
+    /// on. The work has ended.
+    ///
+    /// # Errors
+    /// [`DeviceError::Lost`].
+    pub(super) fn show(&self, ticket: Ticket) -> Result<(), DeviceError> {
+        let shown = ticket.zip(self.0.wakeup.as_ref()).is_some_and(|(value, wakeup)| wakeup.show(value));
+        if shown { Ok(()) } else { Err(self.lose("its queue is gone")) }
     }
 
     /// The device.
@@ -221,39 +279,6 @@ impl WgpuBackend {
 
     pub(crate) fn lost_flag(&self) -> &LostFlag {
         &self.0.lost
-    }
-}
-
-/// As [`wgpu::Adapter::request_device`], with the extensions of [`requirements`](super::requirements) where the adapter has them.
-///
-/// # Errors
-/// What wgpu or the driver says.
-pub fn open_device(
-    adapter: &wgpu::Adapter,
-    desc: &wgpu::DeviceDescriptor<'_>,
-) -> Result<(wgpu::Device, wgpu::Queue), DeviceError> {
-    // wgpu checks what it opens itself, and not what it is handed: anything unusual is left to it, errors included.
-    let usual = adapter.features().contains(desc.required_features)
-        && !desc.required_features.intersects(wgpu::Features::all_experimental_mask())
-        && desc.required_limits.check_limits(&adapter.limits());
-    if usual && vulkan::adapter_imports(adapter) {
-        return vulkan::open_device(adapter, desc);
-    }
-    let opened = pollster::block_on(adapter.request_device(desc));
-    opened.map_err(|error| DeviceError::Refused { message: error.to_string() })
-}
-
-/// Everything but features and limits.
-///
-/// The memory hint is about exact sizes: Vulkan and DX12 devices allocate from blocks (by default of 128 MiB on the device and
-/// 64 MiB on the host, growing), and what is larger than a block gets memory of exactly its size. With the smallest block that
-/// is every buffer worth counting, and a budget means what it says. It also means that a strategy which allocates per batch
-/// asks the driver each time, where blocks would hide it.
-fn device_descriptor() -> wgpu::DeviceDescriptor<'static> {
-    wgpu::DeviceDescriptor {
-        label: Some("gpufeed"),
-        memory_hints: wgpu::MemoryHints::Manual { suballocated_device_memory_block_size: BLOCK..BLOCK },
-        ..Default::default()
     }
 }
 

@@ -56,13 +56,7 @@ impl WgpuBackend {
 
     /// Asks the device itself.
     pub(super) fn is_alive(&self) -> bool {
-        // A lost device swallows every error, and a live one refuses a buffer without usages before it allocates: so
-        // silence means lost. Asking is the only way to know of a device whose callback is not ours to set.
-        let scope = self.device().push_error_scope(wgpu::ErrorFilter::Validation);
-        let usage = wgpu::BufferUsages::empty();
-        let probe = wgpu::BufferDescriptor { label: Some("gpufeed probe"), size: 4, usage, mapped_at_creation: false };
-        drop(self.device().create_buffer(&probe));
-        pollster::block_on(scope.pop()).is_some()
+        self.devices().all(answers)
     }
 
     /// Runs `f` and returns its value, unless something in it failed: what it made is invalid then.
@@ -103,6 +97,17 @@ impl WgpuBackend {
         self.lost_flag().set(reason.clone());
         self.lost_flag().get().unwrap_or(DeviceError::Lost { reason })
     }
+}
+
+/// Whether a device is not lost.
+fn answers(device: &wgpu::Device) -> bool {
+    // A lost device swallows every error, and a live one refuses a buffer without usages before it allocates: so
+    // silence means lost. Asking is the only way to know of a device whose callback is not ours to set.
+    let scope = device.push_error_scope(wgpu::ErrorFilter::Validation);
+    let usage = wgpu::BufferUsages::empty();
+    let probe = wgpu::BufferDescriptor { label: Some("gpufeed probe"), size: 4, usage, mapped_at_creation: false };
+    drop(device.create_buffer(&probe));
+    pollster::block_on(scope.pop()).is_some()
 }
 
 /// wgpu's message without its title and line breaks: the cause, and what that was caused by.

@@ -3,10 +3,11 @@
 use std::convert::Infallible;
 use std::time::Duration;
 
-use super::buffers::{device_buffer, device_bytes, output_bytes};
+use super::beside::Beside;
+use super::buffers::{device_buffer, device_bytes};
 use super::device::WgpuBackend;
 use super::direct::Direct;
-use super::kernel::{Kernels, fingerprint_bytes};
+use super::kernel::Kernels;
 use super::mapped::Memory;
 use super::staging::{self, Staging};
 use super::tensor::WgpuTensor;
@@ -31,12 +32,14 @@ pub struct WgpuLane {
     pub(super) spec: LaneSpec,
     pub(super) kernels: Kernels,
     /// What is copied to the tensors beside the kernels.
-    pub(super) beside: Vec<OutputField>,
+    pub(super) copied_fields: Vec<OutputField>,
     pub(super) staging: Box<dyn Staging>,
     /// Where bytes are copied to for the kernels; none where they are read in place or are the tensor themselves.
     pub(super) device_bytes: Option<wgpu::Buffer>,
     /// Of a lane whose copies go beside wgpu's queue.
     pub(super) transfers: Option<Transfers>,
+    /// Of a lane whose kernels run beside wgpu's queue. Its `backend` is not the application's then.
+    pub(super) beside: Option<Beside>,
     /// Of a strategy without slots: the imports that it reads.
     pub(super) direct: Option<Direct>,
     /// Of a strategy without slots: where submissions are counted.
@@ -74,6 +77,9 @@ impl DeviceProgress<usize, Work> for Freed<'_> {
 impl WgpuLane {
     #[expect(clippy::too_many_lines, reason = "one field after the other")]
     pub(super) fn new(backend: &WgpuBackend, spec: &LaneSpec, footprint: Footprint) -> Result<Self, OpenError> {
+        let second = backend.beside(spec)?;
+        let beside = second.as_ref().map(|_| Beside::new(backend, spec.slots + spec.outputs));
+        let backend = second.as_ref().unwrap_or(backend);
         let transfers = Transfers::open(backend, spec)?;
         // Whatever arrives is read where it arrived.
         let arriving = Tuning { gather: Gather::Copy, slots: SlotReads::Copy, ..backend.tuning() };
@@ -99,12 +105,12 @@ impl WgpuLane {
         let kernels_run = !matches!(spec.preprocess, Preprocess::Raw);
         let timing =
             if spec.timing { Timing::new(backend, spec.slots + spec.outputs, copies, kernels_run)? } else { None };
-        let arrivals = transfers.as_ref().map_or(0, |_| transfer::arrivals(spec) as u64);
+        let arrivals = transfers.as_ref().map_or(0, |transfers| transfers.buffers().count() as u64);
         let allocations = arrivals + direct.as_ref().map_or(spec.slots as u64, Direct::allocations);
         Ok(Self {
             backend: backend.clone(),
             kernels,
-            beside: OutputLayout::new(&spec.preprocess, &spec.layout)?.copied_beside(&spec.preprocess),
+            copied_fields: OutputLayout::new(&spec.preprocess, &spec.layout)?.copied_beside(&spec.preprocess),
             staging,
             slots: SlotPool::new((0..slots).map(|_| None)),
             completions: Completions::with_capacity(spec.slots + spec.outputs),
@@ -112,6 +118,7 @@ impl WgpuLane {
             held: Footprint { outputs: 0, ..footprint },
             allocations: allocations + u64::from(device_bytes.is_some()),
             transfers,
+            beside,
             direct,
             timing,
             device_bytes,
@@ -123,8 +130,16 @@ impl WgpuLane {
     pub(super) fn copies_to<'a>(&'a self, output: &'a WgpuTensor) -> &'a wgpu::Buffer {
         match (&self.spec.preprocess, &self.device_bytes) {
             (Preprocess::Normalize(_), Some(buffer)) => buffer,
-            _ => output.buffer(),
+            _ => output.target(),
         }
+    }
+
+    /// A tensor of so many bytes was made: its number.
+    pub(super) fn note_output(&mut self, bytes: u64, allocations: u64) -> usize {
+        self.held.outputs += bytes;
+        self.allocations += allocations;
+        self.outputs += 1;
+        self.outputs - 1
     }
 
     /// Takes back what has ended, oldest first: its slot is free, and it is to be reported.
@@ -134,6 +149,10 @@ impl WgpuLane {
 
     fn wait(&mut self, wait: Wait) -> Result<(), DeviceError> {
         // Callbacks also run at the end of each submission. A wait looks by itself.
+        if let Some(beside) = &self.beside {
+            // Runs what waits for the application's work, so that tensors are known to be idle.
+            beside.user().look()?;
+        }
         self.advance();
         self.send_arrived()?;
         while self.awaits_arrival(wait) {
@@ -145,16 +164,19 @@ impl WgpuLane {
             // Another thread may be running the callbacks of an older one.
             Some(last) => self.backend.wait_until(last.ticket(), || awaited().all(Work::has_ended))?,
             None if wait == Wait::Poll && self.completions.outstanding() > 0 => drop(self.backend.look()?),
-            None => return Ok(()),
+            None => {}
         }
         self.advance();
-        Ok(())
+        self.beside.as_mut().map_or(Ok(()), |beside| beside.show_arrived(&self.backend))
     }
 
     /// The device is gone: what was in flight has ended, and its slots are not used again.
     fn give_up(&mut self) {
         if let Some(transfers) = &mut self.transfers {
             transfers.give_up();
+        }
+        if let Some(beside) = &mut self.beside {
+            beside.give_up();
         }
         let slots = &mut self.slots;
         self.completions.abandon(|slot, _| slot.into_iter().for_each(|slot| slots.give_up(slot)));
@@ -167,34 +189,7 @@ impl Lane for WgpuLane {
     type Tensor = WgpuTensor;
 
     fn output(&mut self) -> Result<WgpuTensor, DeviceError> {
-        let spec = &self.spec;
-        let sums = if spec.fingerprints { fingerprint_bytes(spec.layout.batch_size()) } else { 0 };
-        let buffer = device_buffer(&self.backend, "gpufeed tensor", output_bytes(spec) - sums)?;
-        let fingerprints = match sums {
-            0 => None,
-            bytes => Some(device_buffer(&self.backend, "gpufeed fingerprints", bytes)?),
-        };
-        let raw = matches!(spec.preprocess, Preprocess::Raw);
-        let arrivals: Vec<_> = self.transfers.iter().flat_map(Transfers::buffers).cloned().collect();
-        let sources = match (self.staging.in_place(), &self.device_bytes) {
-            // The bytes end up in the tensor, and the kernels find them there.
-            _ if raw => std::slice::from_ref(&buffer),
-            _ if !arrivals.is_empty() => &arrivals,
-            ([], Some(device_bytes)) => std::slice::from_ref(device_bytes),
-            (slots, _) => slots,
-        };
-        let (device, sums_buffer) = (self.backend.device(), fingerprints.as_ref());
-        let lists = self.direct.as_ref().and_then(Direct::lists);
-        let (bindings, gather) = self.backend.scope(|| {
-            let bind = |source| self.kernels.bind(device, source, &buffer, sums_buffer);
-            let gather = lists.map(|lists| lists.kernels.bind_output(device, &buffer, sums_buffer));
-            (sources.iter().map(bind).collect(), gather)
-        })?;
-        self.held.outputs += output_bytes(spec);
-        self.allocations += 1 + u64::from(fingerprints.is_some());
-        let index = self.outputs;
-        self.outputs += 1;
-        Ok(WgpuTensor::new(self.backend.clone(), index, buffer, fingerprints, bindings, gather))
+        self.make_output()
     }
 
     fn begin(&mut self) -> Result<Option<Fill>, DeviceError> {
@@ -230,7 +225,12 @@ impl Lane for WgpuLane {
             Input::Direct(offsets) => self.submit_direct(offsets, samples, &output),
         };
         match submitted {
-            Ok(id) => Ok(Submitted { id, tensor: output }),
+            Ok(id) => {
+                if let Some(beside) = &mut self.beside {
+                    beside.sent(id, &output);
+                }
+                Ok(Submitted { id, tensor: output })
+            }
             Err(error) => Err(Rejected { error, tensor: output }),
         }
     }
@@ -248,11 +248,19 @@ impl Lane for WgpuLane {
     }
 
     fn has_arrived(&mut self, id: SubmissionId) -> Result<bool, DeviceError> {
-        self.transfers.as_mut().map_or(Ok(true), |transfers| transfers.has_arrived(id))
+        match (&mut self.beside, &mut self.transfers) {
+            (Some(beside), _) => beside.has_arrived(id),
+            (None, Some(transfers)) => transfers.has_arrived(id),
+            (None, None) => Ok(true),
+        }
     }
 
     fn await_arrival(&mut self, at_most: Duration) {
-        if let Err(error) = self.await_oldest(at_most) {
+        let waited = match &self.beside {
+            Some(beside) => beside.wait(&self.backend, at_most),
+            None => self.await_oldest(at_most),
+        };
+        if let Err(error) = waited {
             // The next `reap` meets it too.
             log::debug!("waiting for a transfer: {error}");
         }

@@ -49,16 +49,26 @@
 //! read and written to f32 and 2,840 to f16 at batch 256, 3,630 and 3,370 at batch 512, where a copying kernel moves 3,840 at its best: a dispatch costs some 7
 //! us whatever it moves, and an f16 batch moves 0.6 of the bytes. At about as many bytes f16 is as fast: 3,370 at batch 512 and 3,250 in f32 at 256.
 //!
-//! # Copies beside the application's work
+//! # Copies and kernels beside the application's work
 //!
 //! wgpu has one queue, so whatever is submitted there takes turns: a copy, a kernel of gpufeed's, the application's own work. On Vulkan
 //! [`open_device`] opens queues of other families as well where the driver has them ([`WgpuBackend::has_second_queue`] says why it has
-//! none). There `system-ring` copies on the copy engines' queues while the application computes, on gpufeed's own devices and on an
-//! application's alike; `gpufeed devices` says so, or why the copies are on wgpu's queue. [`CopyQueue`] chooses otherwise, also for
-//! `imported`. Only the kernel that makes the
-//! tensor is left on wgpu's queue, or a copy inside the device where nothing is computed. A batch is delivered when it has arrived, so
-//! the application's queue never waits for one; it is the batches prepared ahead that hide the time, and so an application keeps the
-//! overlap by not holding every output. Frames that are pushed stay on wgpu's queue, where each takes the shortest way.
+//! none). What runs where:
+//!
+//! | | copies of `system-ring` | copies of `imported` | kernels |
+//! | --- | --- | --- | --- |
+//! | where nobody chooses | the copy engines' queues, else wgpu's | a kernel gathers | wgpu's queue |
+//! | to choose | [`CopyQueue`] | [`CopyQueue`] | [`KernelQueue`] |
+//!
+//! That holds for gpufeed's own devices and an application's alike; `gpufeed devices` says which queues copy, or why it is wgpu's.
+//! Frames that are pushed stay on wgpu's queue, where each takes the shortest way.
+//!
+//! A batch is delivered when it has arrived, so the application's queue never waits for one; it is the batches prepared ahead that hide the
+//! time. An application keeps the overlap
+//!
+//! - by not holding every output, and by not waiting on the CPU for what it computes with a batch before it takes the next one;
+//! - where kernels have a queue of their own, by one output more, since a tensor is written again only when all has ended that was
+//!   submitted before its batch was dropped. What uses a batch is submitted before that: later work would race with the next batch.
 //!
 //! Mapped *files* are not imported by every driver (NVIDIA's refuses them): load the data into a
 //! [`HostArena`](crate::memory::HostArena) there.
@@ -66,6 +76,7 @@
 mod adapters;
 mod backend;
 mod bandwidth;
+mod beside;
 mod buffers;
 mod callbacks;
 mod clock;
@@ -74,10 +85,14 @@ mod device;
 mod direct;
 mod health;
 mod kernel;
+mod kernel_queue;
 mod lane;
 mod mapped;
 mod memory;
+mod open_device;
+mod outputs;
 mod requirements;
+mod second;
 mod staging;
 mod submit;
 mod tensor;
@@ -86,14 +101,16 @@ mod tests;
 mod timing;
 mod transfer;
 mod tuning;
+
 mod vulkan;
 mod wait;
 mod work;
 
 pub use adapters::{adapters, adapters_of};
-pub use device::{WgpuBackend, open_device};
+pub use device::WgpuBackend;
+pub use open_device::open_device;
 pub use lane::WgpuLane;
 pub use requirements::{Requirements, requirements};
 pub use tensor::WgpuTensor;
-pub use tuning::{CopyQueue, Gather, HostCache, SlotReads, Tuning};
+pub use tuning::{CopyQueue, Gather, HostCache, KernelQueue, SlotReads, Tuning};
 pub use vulkan::NoSecondQueue;

@@ -239,7 +239,7 @@ mod tests {
             (queues(1), queues(1), "; copied on a transfer queue beside wgpu's"),
             (None, queues(1), "; copied on wgpu's queue: the driver has no transfer queue"),
         ] {
-            here.queues = Ok(Families { transfer, compute });
+            here.queues = Ok(Families { transfer, compute, kernels: None });
             let ring = here.predict(Strategy::SystemRing).expect("there is one");
             assert!(ring.ends_with(copied), "{ring}");
         }

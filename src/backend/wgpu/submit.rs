@@ -60,7 +60,7 @@ impl WgpuLane {
         if let Some(bindings) = output.bindings(slot) {
             self.kernels.encode(&mut encoder, bindings, samples);
         }
-        self.record_beside(&mut encoder, self.kernels_read(slot), output, samples);
+        self.record_fields(&mut encoder, self.kernels_read(slot), output, samples);
         if let Some((timing, set)) = timed {
             timing.end(set, &mut encoder);
         }
@@ -74,7 +74,7 @@ impl WgpuLane {
     }
 
     /// Records the copies of the fields that no kernel works on, from where the kernels read to the tensors.
-    pub(super) fn record_beside(
+    pub(super) fn record_fields(
         &self,
         encoder: &mut wgpu::CommandEncoder,
         from: Option<&wgpu::Buffer>,
@@ -82,10 +82,10 @@ impl WgpuLane {
         samples: usize,
     ) {
         let Some(from) = from else { return };
-        for field in &self.beside {
+        for field in &self.copied_fields {
             let tensor = field.of(samples);
             let bytes = (tensor.byte_len() as u64).next_multiple_of(wgpu::COPY_BUFFER_ALIGNMENT);
-            encoder.copy_buffer_to_buffer(from, field.slot_offset as u64, output.buffer(), tensor.offset as u64, bytes);
+            encoder.copy_buffer_to_buffer(from, field.slot_offset as u64, output.target(), tensor.offset as u64, bytes);
         }
     }
 

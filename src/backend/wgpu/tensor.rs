@@ -1,10 +1,11 @@
 //! Tensors in device buffers.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::device::WgpuBackend;
 use super::kernel::{Bindings, GatherOutput, fingerprint_bytes};
+use super::vulkan::RawBuffer;
 use super::work::{Ended, Work};
 use crate::backend::{Api, Tensor};
 use crate::error::DeviceError;
@@ -16,17 +17,44 @@ pub struct WgpuTensor(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
+    /// The application's device.
     backend: WgpuBackend,
     /// Counted within the lane that made it.
     index: usize,
-    buffer: wgpu::Buffer,
+    memory: TensorMemory,
     fingerprints: Option<wgpu::Buffer>,
     /// One for each buffer that kernels may read: the lane's own, or every slot.
     bindings: Vec<Bindings>,
     /// What writes it, or wrote it last.
     work: Mutex<Option<Work>>,
+    /// Of a tensor that another queue writes: set when all has ended that the application had submitted when it gave it back.
+    last_use: Mutex<Option<Ended>>,
     /// Of a lane whose kernels gather.
     gather: Option<GatherOutput>,
+}
+
+/// Memory that a lane writes and the application reads.
+#[derive(Debug)]
+pub(super) struct TensorMemory {
+    /// On the application's device.
+    pub buffer: wgpu::Buffer,
+    /// Where another device writes it.
+    pub written: Option<Written>,
+}
+
+/// The same memory on the device whose queue writes it.
+#[derive(Debug)]
+pub(super) struct Written {
+    pub backend: WgpuBackend,
+    pub buffer: wgpu::Buffer,
+    pub raw: RawBuffer,
+}
+
+impl TensorMemory {
+    /// What is written.
+    pub(super) fn target(&self) -> &wgpu::Buffer {
+        self.written.as_ref().map_or(&self.buffer, |written| &written.buffer)
+    }
 }
 
 /// How long a caller that waits for a tensor looks out before it sleeps: an interrupt's way through the driver takes longer than a
@@ -37,19 +65,35 @@ impl WgpuTensor {
     pub(super) fn new(
         backend: WgpuBackend,
         index: usize,
-        buffer: wgpu::Buffer,
+        memory: TensorMemory,
         fingerprints: Option<wgpu::Buffer>,
         bindings: Vec<Bindings>,
         gather: Option<GatherOutput>,
     ) -> Self {
-        Self(Arc::new(Inner { backend, index, buffer, fingerprints, bindings, gather, work: Mutex::new(None) }))
+        let (work, last_use) = (Mutex::new(None), Mutex::new(None));
+        Self(Arc::new(Inner { backend, index, memory, fingerprints, bindings, work, last_use, gather }))
     }
 
     /// The buffer, with usages `STORAGE`, `COPY_SRC` and `COPY_DST`. A tensor is its [`TensorDesc::byte_len`] bytes from its
     /// [`TensorDesc::offset`] on; the rest is padding.
     #[must_use]
     pub fn buffer(&self) -> &wgpu::Buffer {
-        &self.0.buffer
+        &self.0.memory.buffer
+    }
+
+    /// The buffer as the lane's own device has it.
+    pub(super) fn target(&self) -> &wgpu::Buffer {
+        self.0.memory.target()
+    }
+
+    /// Of a tensor that another queue than wgpu's writes: its memory, to be copied to.
+    pub(super) fn raw(&self) -> Option<&RawBuffer> {
+        self.0.memory.written.as_ref().map(|written| &written.raw)
+    }
+
+    /// The device that writes it.
+    fn writer(&self) -> &WgpuBackend {
+        self.0.memory.written.as_ref().map_or(&self.0.backend, |written| &written.backend)
     }
 
     /// The tensor's number within the lane that made it, from zero in the order they were made. No other tensor of the lane gets it.
@@ -67,10 +111,18 @@ impl WgpuTensor {
         *self.0.work.lock().unwrap_or_else(PoisonError::into_inner) = Some(work);
     }
 
+    /// What writes it, or wrote it last.
+    pub(super) fn work(&self) -> Option<Work> {
+        self.0.work.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     /// What may not have written it yet.
     fn unfinished(&self) -> Option<Work> {
-        let work = self.0.work.lock().unwrap_or_else(PoisonError::into_inner);
-        work.as_ref().filter(|work| !work.has_ended()).cloned()
+        self.work().filter(|work| !work.has_ended())
+    }
+
+    fn last_use(&self) -> MutexGuard<'_, Option<Ended>> {
+        self.0.last_use.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The bindings that read what came from this slot.
@@ -97,7 +149,7 @@ impl WgpuTensor {
         let size = (bytes as u64).next_multiple_of(wgpu::COPY_BUFFER_ALIGNMENT);
         backend.scope(|| {
             let mut encoder = backend.device().create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
-            encoder.copy_buffer_to_buffer(&self.0.buffer, 0, target, offset, size);
+            encoder.copy_buffer_to_buffer(self.buffer(), 0, target, offset, size);
             backend.queue().submit([encoder.finish()])
         })
     }
@@ -111,7 +163,7 @@ impl Tensor for WgpuTensor {
     }
 
     fn wait(&self) -> Result<(), DeviceError> {
-        let (backend, start) = (&self.0.backend, Instant::now());
+        let (backend, start) = (self.writer(), Instant::now());
         let Some(work) = self.unfinished() else { return backend.check() };
         while !work.has_ended() && start.elapsed() < LOOK_OUT {
             backend.look()?;
@@ -123,7 +175,7 @@ impl Tensor for WgpuTensor {
     fn is_written(&self) -> Result<bool, DeviceError> {
         let unfinished = self.unfinished();
         if unfinished.is_some() {
-            self.0.backend.look()?;
+            self.writer().look()?;
         }
         // A device that is lost forgets what it was to write, which then looks over.
         let over = unfinished.is_none_or(|work| work.has_ended());
@@ -133,8 +185,26 @@ impl Tensor for WgpuTensor {
         Ok(over)
     }
 
+    fn is_idle(&self) -> Result<bool, DeviceError> {
+        // Nothing is polled here: that runs callbacks, and the caller may hold what they need.
+        Ok(self.last_use().as_ref().is_none_or(Ended::is_set))
+    }
+
+    fn must_be_idle(&self) -> bool {
+        self.0.memory.written.is_some()
+    }
+
+    fn given_back(&self) {
+        if self.must_be_idle() {
+            let ended = Ended::default();
+            let done = ended.on_drop(None);
+            *self.last_use() = Some(ended);
+            self.queue().on_submitted_work_done(move || drop(done));
+        }
+    }
+
     fn read(&self, desc: &TensorDesc) -> Result<Vec<u8>, DeviceError> {
-        read_back(&self.0.backend, &self.0.buffer, desc.offset as u64, desc.byte_len())
+        read_back(&self.0.backend, self.buffer(), desc.offset as u64, desc.byte_len())
     }
 
     fn fingerprints(&self, samples: usize) -> Result<Option<Vec<Fingerprint>>, DeviceError> {

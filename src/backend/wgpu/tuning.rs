@@ -13,6 +13,8 @@ pub struct Tuning {
     pub gather: Gather,
     /// Which queue copies a batch of `system-ring` or `imported` to the device.
     pub copies: CopyQueue,
+    /// Which queue runs the kernels of `system-ring` and `imported`.
+    pub kernels: KernelQueue,
 }
 
 /// How a filled slot in host memory becomes a tensor.
@@ -58,6 +60,29 @@ pub enum CopyQueue {
     Transfer,
     /// Queues of a second compute family, or the strategy is unsupported.
     Compute,
+    #[cfg(test)]
+    /// wgpu's queue, used as if it were another.
+    WgpusOwn,
+}
+
+/// Where the kernels of `system-ring` and `imported` run, and with them the copies that no other queue makes.
+///
+/// On wgpu's queue they take turns with what the application computes there. On a queue of the compute family they run beside it, as far as
+/// the device lets queues run beside each other. A tensor is then written again only when all has ended that the application had submitted
+/// when it gave its batch back: **what uses a batch is submitted before the batch is dropped.** That keeps one output more in use, so a
+/// loader needs one more [`outputs`](crate::LoaderOptions::outputs) to be as far ahead. Frames that are pushed stay on wgpu's queue.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum KernelQueue {
+    /// wgpu's queue.
+    #[default]
+    Main,
+    /// A queue of a second compute family where the device has one to spare, else wgpu's.
+    Beside,
+    /// A queue of a second compute family, or the strategy is unsupported.
+    Compute,
+    /// The same with the lowest priority, or the strategy is unsupported.
+    LowCompute,
     #[cfg(test)]
     /// wgpu's queue, used as if it were another.
     WgpusOwn,

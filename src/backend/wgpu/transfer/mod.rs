@@ -10,12 +10,16 @@
 //! The tensor itself is written on wgpu's queue, behind all that was submitted there while an earlier batch was in it: applications keep
 //! the order that they have without a second queue.
 //!
+//! In a lane whose kernels run [beside](super::beside) wgpu's queue as well, both halves are sent at once, and the second one waits for the
+//! first on the device. Where nothing is computed, the copies go straight to the tensor.
+//!
 //! What the second half reads was written on another queue, which needs a dependency for the bytes to be seen. Its submission is given
 //! a wait for the transfer's semaphore, which has its value already.
 
 mod plan;
 mod submit;
 
+use plan::lands_in_tensor;
 pub(super) use plan::{arrivals, device_bytes, family};
 
 use std::collections::VecDeque;
@@ -69,7 +73,8 @@ impl Transfers {
     pub(super) fn open(backend: &WgpuBackend, spec: &LaneSpec) -> Result<Option<Self>, OpenError> {
         let Some(shared) = shared_queues(backend, spec)? else { return Ok(None) };
         let count = arrivals(spec);
-        let arrivals = (0..count).map(|_| Arrival::new(backend, spec)).collect::<Result<Vec<_>, _>>()?;
+        let buffers = if lands_in_tensor(backend, spec)? { 0 } else { count };
+        let arrivals = (0..buffers).map(|_| Arrival::new(backend, spec)).collect::<Result<Vec<_>, _>>()?;
         // Before anything else writes them.
         backend.wait_for_all()?;
         let queue = TransferQueue::new(backend, shared, count)?;
@@ -103,13 +108,18 @@ impl Transfers {
         self.under_way.front().map_or(Ok(()), |oldest| self.queue.wait(oldest.ticket, at_most).map(drop))
     }
 
-    /// Copies `regions` of each source to the slot's arrival buffer. The caller keeps the sources until the ticket is reached.
+    /// Where the bytes of a slot arrive: a buffer of its own, or the tensor itself.
+    fn target(&self, slot: usize, output: &WgpuTensor) -> Result<RawBuffer, DeviceError> {
+        let arrival = self.arrivals.get(slot).map(|arrival| &arrival.raw);
+        arrival.or(output.raw()).cloned().ok_or_else(no_transfers)
+    }
+
+    /// Copies `regions` of each source to `to`. The caller keeps all of them until the ticket is reached.
     fn send<'a>(
         &'a mut self,
-        slot: usize,
+        to: &'a RawBuffer,
         sources: impl Iterator<Item = (&'a RawBuffer, &'a [vulkan::Region])> + Clone,
     ) -> Result<TransferTicket, DeviceError> {
-        let to = &self.arrivals[slot].raw;
         self.queue.submit(&sources.map(|(from, regions)| Copy { from, to, regions }))
     }
 
@@ -162,6 +172,10 @@ impl Arrival {
     }
 }
 
+fn no_transfers() -> DeviceError {
+    DeviceError::Refused { message: "this lane has nothing that another queue could read".to_owned() }
+}
+
 fn shared_queues(backend: &WgpuBackend, spec: &LaneSpec) -> Result<Option<std::sync::Arc<SharedQueues>>, Unsupported> {
     #[cfg(test)]
     if backend.tuning().copies == super::tuning::CopyQueue::WgpusOwn {
@@ -173,5 +187,7 @@ fn shared_queues(backend: &WgpuBackend, spec: &LaneSpec) -> Result<Option<std::s
     family.map(|family| SharedQueues::of(backend.device(), family)).transpose().map_err(unsupported)
 }
 
+#[cfg(test)]
+pub(super) mod test_lanes;
 #[cfg(test)]
 mod tests;

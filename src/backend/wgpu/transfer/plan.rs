@@ -2,10 +2,12 @@
 
 use super::super::buffers;
 use super::super::device::WgpuBackend;
+use super::super::kernel_queue::kernel_queue;
 use super::super::tuning::{CopyQueue, SlotReads, Tuning};
 use super::super::vulkan::{self, Families, FamilyQueues, NoSecondQueue};
 use crate::backend::{LaneSpec, Strategy};
 use crate::error::Unsupported;
+use crate::preprocess::Preprocess;
 
 /// The family whose queues take a lane's copies; `None` for wgpu's.
 ///
@@ -46,12 +48,22 @@ pub(in super::super) fn arrivals(spec: &LaneSpec) -> usize {
     spec.slots.max(1)
 }
 
+/// Whether the bytes arrive in the tensor itself: nothing is computed, and the tensor is known to be idle.
+///
+/// # Errors
+/// [`Unsupported`] where a queue for kernels was asked for that the device does not have.
+pub(in super::super) fn lands_in_tensor(backend: &WgpuBackend, spec: &LaneSpec) -> Result<bool, Unsupported> {
+    Ok(kernel_queue(backend, spec)?.is_some() && matches!(spec.preprocess, Preprocess::Raw))
+}
+
 /// Bytes of device memory between staging and tensors.
 ///
 /// # Errors
 /// As [`family`].
 pub(in super::super) fn device_bytes(backend: &WgpuBackend, spec: &LaneSpec) -> Result<u64, Unsupported> {
+    let lands = lands_in_tensor(backend, spec)?;
     Ok(match family(backend, spec)? {
+        Some(_) if lands => 0,
         Some(_) => (spec.layout.slot_bytes() as u64).saturating_mul(arrivals(spec) as u64),
         None => buffers::device_bytes(spec, backend.tuning()),
     })
@@ -63,7 +75,7 @@ mod tests {
 
     const TRANSFER: FamilyQueues = FamilyQueues { family: 1, queues: 2 };
     const COMPUTE: FamilyQueues = FamilyQueues { family: 2, queues: 2 };
-    const BOTH: Families = Families { transfer: Some(TRANSFER), compute: Some(COMPUTE) };
+    const BOTH: Families = Families { transfer: Some(TRANSFER), compute: Some(COMPUTE), kernels: None };
 
     fn chosen(copies: CopyQueue, families: Result<Families, NoSecondQueue>) -> Result<Option<FamilyQueues>, String> {
         choose(Tuning { copies, ..Tuning::default() }, Strategy::SystemRing, families)

@@ -6,7 +6,7 @@ use super::super::lane::WgpuLane;
 use super::super::tensor::WgpuTensor;
 use super::super::vulkan::{KeepAlive, Region, TransferTicket};
 use super::super::work::{Ended, Work};
-use super::{Transfer, Transfers};
+use super::{PATIENCE, Transfer, Transfers, no_transfers};
 use crate::backend::{SubmissionId, Wait, check_filled};
 use crate::error::DeviceError;
 use crate::preprocess::Preprocess;
@@ -27,7 +27,8 @@ impl WgpuLane {
         let regions = [Region { src_offset: 0, dst_offset: 0, size: bytes }];
         let sent = check_filled(&self.spec.layout, filled, samples).and_then(|()| {
             let (transfers, from) = self.transfers.as_mut().zip(self.staging.raw(slot)).ok_or_else(no_transfers)?;
-            transfers.send(slot, std::iter::once((from, &regions[..])))
+            let to = transfers.target(slot, output)?;
+            transfers.send(&to, std::iter::once((from, &regions[..])))
         });
         let keep = self.staging.keep(slot);
         self.sent_beside(sent, slot, samples, output, keep)
@@ -42,7 +43,10 @@ impl WgpuLane {
     ) -> Result<SubmissionId, DeviceError> {
         let bytes = self.spec.layout.payload(1) as u64;
         let (sent, keep) = match (&mut self.transfers, &mut self.direct) {
-            (Some(transfers), Some(direct)) => (transfers.send(slot, direct.gather(bytes)), Some(direct.keep(slot))),
+            (Some(transfers), Some(direct)) => {
+                let to = transfers.target(slot, output);
+                (to.and_then(|to| transfers.send(&to, direct.gather(bytes))), Some(direct.keep(slot)))
+            }
             _ => (Err(no_transfers()), None),
         };
         self.sent_beside(sent, slot, samples, output, keep)
@@ -65,14 +69,38 @@ impl WgpuLane {
             }
         };
         let (id, ended) = (self.completions.next_id(), Ended::default());
-        let (work, done) = (Work::new(None, ended.clone()), ended.on_drop(keep));
-        output.written_by(work.clone());
-        self.completions.push(id, Some(slot), work.clone());
-        let output = output.clone();
-        if let Some(transfers) = &mut self.transfers {
-            transfers.under_way.push_back(Transfer { id, slot, ticket, samples, output, work, done });
+        let (work, done) = (Work::new(None, ended.clone()), ended.on_drop(keep.clone()));
+        let transfer = Transfer { id, slot, ticket, samples, output: output.clone(), work: work.clone(), done };
+        if self.beside.is_some() {
+            self.send_second(transfer).inspect_err(|_| self.end_transfer(slot, ticket, keep))?;
+        } else if let Some(transfers) = &mut self.transfers {
+            transfers.under_way.push_back(transfer);
         }
+        output.written_by(work.clone());
+        self.completions.push(id, Some(slot), work);
         Ok(id)
+    }
+
+    /// Sends the second half of a batch whose first half was sent before, and is waited for on the device.
+    fn send_second(&mut self, transfer: Transfer) -> Result<(), DeviceError> {
+        let backend = self.backend.clone();
+        let sent = backend.scope(|| self.record_arrived(transfer)).flatten();
+        if let (Err(_), Some(transfers)) = (&sent, &self.transfers) {
+            transfers.queue.unstage();
+        }
+        sent
+    }
+
+    /// Waits for a first half whose second half could not be sent, and frees its slot.
+    fn end_transfer(&mut self, slot: usize, ticket: TransferTicket, keep: Option<KeepAlive>) {
+        match self.transfers.as_ref().map_or(Ok(true), |transfers| transfers.queue.wait(ticket, PATIENCE)) {
+            Ok(true) | Err(DeviceError::Lost { .. }) => self.slots.free(slot, None),
+            _ => {
+                log::error!("the device does not say that a transfer has ended: what it reads is left behind");
+                self.slots.give_up(slot);
+                Box::leak(Box::new(keep));
+            }
+        }
     }
 
     /// Whether a wait is for a batch of which the second half was not sent. Those are the last of all.
@@ -116,21 +144,26 @@ impl WgpuLane {
         if let Some((timing, set)) = timed {
             timing.copied(set, &mut encoder);
         }
-        let arrival = &transfers.arrivals[slot];
-        if matches!(self.spec.preprocess, Preprocess::Raw) {
+        let arrived = transfers.target(slot, &output)?;
+        if let (Preprocess::Raw, Some(arrival)) = (&self.spec.preprocess, transfers.arrivals.get(slot)) {
             let bytes = self.spec.layout.copy_bytes(samples) as u64;
-            encoder.copy_buffer_to_buffer(&arrival.buffer, 0, output.buffer(), 0, bytes);
+            encoder.copy_buffer_to_buffer(&arrival.buffer, 0, output.target(), 0, bytes);
         }
         if let Some(bindings) = output.bindings(slot) {
             self.kernels.encode(&mut encoder, bindings, samples);
         }
-        self.record_beside(&mut encoder, Some(&arrival.buffer), &output, samples);
+        let arrival = transfers.arrivals.get(slot).map(|arrival| &arrival.buffer);
+        self.record_fields(&mut encoder, arrival, &output, samples);
         if let Some((timing, set)) = timed {
             timing.end(set, &mut encoder);
         }
-        let keep: KeepAlive = std::sync::Arc::new((done, arrival.raw.keep(), transfers.queue.keep()));
+        let keep: KeepAlive = std::sync::Arc::new((done, arrived.keep(), transfers.queue.keep()));
         let commands = encoder.finish();
-        transfers.queue.stage(ticket)?;
+        match &self.beside {
+            // Nobody else's work waits there.
+            Some(_) => transfers.queue.stage_ahead(ticket)?,
+            None => transfers.queue.stage(ticket)?,
+        }
         let sent = self.backend.send([commands], Some(keep), || {
             if let Some((timing, set)) = timed {
                 timing.sent(set);
@@ -139,8 +172,4 @@ impl WgpuLane {
         work.was_sent(sent.ticket());
         Ok(())
     }
-}
-
-fn no_transfers() -> DeviceError {
-    DeviceError::Refused { message: "this lane has nothing that another queue could read".to_owned() }
 }

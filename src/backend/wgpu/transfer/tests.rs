@@ -1,121 +1,22 @@
-//! Lanes whose copies go beside wgpu's queue: on every other queue that the device has, and on wgpu's own, which plays both parts where
-//! there is no other. Then only one thread submits.
+//! Lanes whose copies or kernels go beside wgpu's queue.
 
 #![allow(clippy::print_stderr)] // A test that skips itself says so.
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use super::super::tuning::{CopyQueue, Tuning};
-use super::super::{WgpuBackend, WgpuLane, adapters_of};
-use crate::backend::{Api, Backend, Input, Lane, LaneSpec, Strategy, SubmissionId, Tensor, Wait};
+use super::super::tuning::{CopyQueue, KernelQueue, Tuning};
+use super::test_lanes::{BATCH, PIXELS, SAMPLES, arrive, backend, bytes, data, each, indices, spec, submit};
+use crate::backend::{Backend, Input, Lane, Strategy, Tensor, Wait};
 use crate::error::{DeviceError, OpenError};
-use crate::layout::{BatchLayout, SampleLayout};
+use crate::layout::SampleLayout;
 use crate::loader::{Loader, LoaderOptions};
 use crate::memory::HostArena;
 use crate::preprocess::{Normalize, Preprocess, fingerprint};
 use crate::source::MemorySource;
-use crate::staging::{Filled, Finish};
-
-const BATCH: usize = 6;
-const SAMPLES: usize = 40;
-
-/// Of the image's size, a byte each.
-const PIXELS: usize = 5 * 7 * 3;
-
-fn backend(copies: CopyQueue) -> Option<WgpuBackend> {
-    // The validation layers speak through the log.
-    let _ = env_logger::try_init();
-    if adapters_of(Api::Vulkan).is_empty() {
-        eprintln!("skipped: no Vulkan device here");
-        return None;
-    }
-    let backend = WgpuBackend::open("vulkan:0").expect("a device");
-    Some(backend.with_tuning(Tuning { copies, ..Tuning::default() }))
-}
-
-/// Runs a test with each queue that there is. The test opens the device as often as it likes.
-fn each(test: impl Fn(&dyn Fn() -> WgpuBackend)) {
-    for copies in [CopyQueue::WgpusOwn, CopyQueue::Transfer, CopyQueue::Compute] {
-        let Some(opened) = backend(copies) else { return };
-        let ring = spec(Strategy::SystemRing, Preprocess::Raw);
-        if super::family(&opened, &ring).is_ok() {
-            test(&|| backend(copies).expect("it was opened before"));
-        }
-    }
-}
-
-fn data() -> Vec<u8> {
-    (0..SAMPLES * PIXELS).map(|at| (at * 31 + at / 97) as u8).collect()
-}
-
-fn spec(strategy: Strategy, preprocess: Preprocess) -> LaneSpec {
-    let arena = HostArena::new(SAMPLES * PIXELS, |bytes| bytes.copy_from_slice(&data())).expect("a little memory");
-    LaneSpec {
-        layout: layout(),
-        preprocess,
-        strategy,
-        slots: 2,
-        outputs: 2,
-        fingerprints: true,
-        memory: (strategy == Strategy::Imported).then(|| Arc::new(arena) as _),
-        timing: true,
-    }
-}
-
-/// Every sample of a batch, by its index in the data.
-fn indices(number: usize, samples: usize) -> Vec<usize> {
-    // The last two lie together.
-    let mut all: Vec<_> = (0..samples).map(|at| (number * 11 + at * 7) % (SAMPLES - 1)).collect();
-    if let [.., before, last] = all.as_mut_slice() {
-        *last = *before + 1;
-    }
-    all
-}
-
-fn bytes(indices: &[usize]) -> Vec<u8> {
-    let data = data();
-    indices.iter().flat_map(|at| data[at * PIXELS..][..PIXELS].to_vec()).collect()
-}
-
-fn layout() -> BatchLayout {
-    BatchLayout::new(SampleLayout::image(5, 7, 3).expect("an image"), BATCH).expect("a batch")
-}
-
-fn fill(lane: &mut WgpuLane, bytes: &[u8]) -> Filled {
-    let mut fill = lane.begin().expect("a live device").expect("a free slot");
-    let mut region = fill.take_region(&layout(), bytes.len() / PIXELS);
-    for (position, sample) in bytes.chunks_exact(PIXELS).enumerate() {
-        region.writer(position, &mut []).write(sample).expect("it fits");
-    }
-    region.commit();
-    match fill.finish() {
-        Finish::Filled(filled) => filled,
-        _ => panic!("the region is committed"),
-    }
-}
-
-fn submit(lane: &mut WgpuLane, strategy: Strategy, indices: &[usize]) -> (SubmissionId, super::super::WgpuTensor) {
-    let output = lane.output().expect("an output");
-    let offsets: Vec<u64> = indices.iter().map(|at| (at * PIXELS) as u64).collect();
-    let input = match strategy {
-        Strategy::Imported => Input::Direct(&offsets),
-        _ => Input::Staged(fill(lane, &bytes(indices))),
-    };
-    let sent = lane.submit(input, indices.len(), output).expect("it is sent");
-    (sent.id, sent.tensor)
-}
-
-fn arrive(lane: &mut WgpuLane, id: SubmissionId, finished: &mut Vec<SubmissionId>) {
-    while !lane.has_arrived(id).expect("it arrives") {
-        lane.await_arrival(Duration::from_millis(10));
-        lane.reap(Wait::Poll, finished).expect("a live device");
-    }
-}
 
 #[test]
 fn what_arrives_beside_wgpus_queue_is_what_was_sent() {
-    each(|open| {
+    each(|tuning, open| {
         let backend = open();
         let normalize: Preprocess = Normalize::imagenet().into();
         for strategy in [Strategy::SystemRing, Strategy::Imported] {
@@ -127,7 +28,8 @@ fn what_arrives_beside_wgpus_queue_is_what_was_sent() {
                     let indices = indices(number, samples);
                     let (id, tensor) = submit(&mut lane, strategy, &indices);
                     assert!(!lane.has_arrived(id).expect("it is under way"), "its second half was not sent yet");
-                    assert!(!tensor.is_written().expect("a live device"));
+                    let waits_for_the_copy = tuning.kernels == KernelQueue::Main;
+                    assert!(!waits_for_the_copy || !tensor.is_written().expect("a live device"));
                     arrive(&mut lane, id, &mut finished);
                     tensor.wait().expect("it is written");
                     let right = bytes(&indices);
@@ -151,7 +53,7 @@ fn what_arrives_beside_wgpus_queue_is_what_was_sent() {
 
 #[test]
 fn a_wait_for_all_sends_second_halves_by_itself() {
-    each(|open| {
+    each(|_, open| {
         let backend = open();
         let mut lane = backend.open_lane(&spec(Strategy::SystemRing, Preprocess::Raw)).expect("a lane");
         let sent: Vec<_> =
@@ -172,7 +74,7 @@ fn a_wait_for_all_sends_second_halves_by_itself() {
 
 #[test]
 fn a_loader_delivers_each_batch_when_it_has_arrived() {
-    each(|open| {
+    each(|_, open| {
         let backend = open();
         let layout = SampleLayout::image(5, 7, 3).expect("an image");
         let arena = HostArena::new(SAMPLES * PIXELS, |bytes| bytes.copy_from_slice(&data())).expect("a little memory");
@@ -211,7 +113,10 @@ fn a_loader_delivers_each_batch_when_it_has_arrived() {
 
 #[test]
 fn more_batches_than_there_are_arrival_buffers_are_refused_and_cost_nothing() {
-    each(|open| {
+    each(|tuning, open| {
+        if tuning.copies == CopyQueue::Main {
+            return;
+        }
         let backend = open();
         let mut lane = backend.open_lane(&spec(Strategy::Imported, Preprocess::Raw)).expect("a lane");
         let sent: Vec<_> =
@@ -230,12 +135,16 @@ fn more_batches_than_there_are_arrival_buffers_are_refused_and_cost_nothing() {
 
 #[test]
 fn what_a_lane_takes_is_what_was_planned() {
-    each(|open| {
+    each(|tuning, open| {
         let backend = open();
         for strategy in [Strategy::SystemRing, Strategy::Imported] {
             let spec = spec(strategy, Preprocess::Raw);
             let planned = backend.footprint(&spec).expect("it fits");
-            assert_eq!(planned.device, 2 * spec.layout.slot_bytes() as u64, "{strategy}");
+            if tuning.copies != CopyQueue::Main {
+                // With kernels beside too, raw bytes land in the tensor.
+                let arrivals = if tuning.kernels == KernelQueue::Main { 2 } else { 0 };
+                assert_eq!(planned.device, arrivals * spec.layout.slot_bytes() as u64, "{strategy}");
+            }
             let mut lane = backend.open_lane(&spec).expect("a lane");
             let _outputs = [lane.output().expect("an output"), lane.output().expect("an output")];
             assert_eq!(lane.memory().held, planned, "{strategy}");
@@ -245,7 +154,7 @@ fn what_a_lane_takes_is_what_was_planned() {
 
 #[test]
 fn a_lane_is_dropped_while_batches_arrive() {
-    each(|open| {
+    each(|_, open| {
         for destroyed in [false, true] {
             for strategy in [Strategy::SystemRing, Strategy::Imported] {
                 let backend = open();
@@ -264,7 +173,7 @@ fn a_lane_is_dropped_while_batches_arrive() {
 
 #[test]
 fn a_batch_of_a_lost_device_is_reported_and_never_arrives() {
-    each(|open| {
+    each(|_, open| {
         let backend = open();
         let mut lane = backend.open_lane(&spec(Strategy::SystemRing, Preprocess::Raw)).expect("a lane");
         let (id, _tensor) = submit(&mut lane, Strategy::SystemRing, &indices(0, BATCH));
@@ -279,7 +188,7 @@ fn a_batch_of_a_lost_device_is_reported_and_never_arrives() {
 
 #[test]
 fn a_device_with_one_queue_goes_on_as_before_and_says_why_when_asked_for_another() {
-    let Some(usual) = backend(CopyQueue::Main) else { return };
+    let Some(usual) = backend(Tuning::default()) else { return };
     let spec = spec(Strategy::SystemRing, Normalize::imagenet().into());
     let Err(reason) = super::vulkan::device_families(usual.device()) else {
         eprintln!("skipped: this device has more than one kind of queue");
@@ -290,6 +199,11 @@ fn a_device_with_one_queue_goes_on_as_before_and_says_why_when_asked_for_another
         let error = tuned(copies).open_lane(&spec).map(drop).expect_err("there is none");
         let OpenError::Unsupported(error) = error else { panic!("{error}") };
         assert_eq!(error.reason, reason.to_string());
+    }
+    let tuned_kernels = |kernels| usual.with_tuning(Tuning { kernels, ..Tuning::default() });
+    for kernels in [KernelQueue::Compute, KernelQueue::LowCompute] {
+        let error = tuned_kernels(kernels).open_lane(&spec).map(drop).expect_err("there is none");
+        assert!(matches!(error, OpenError::Unsupported(_)), "{error}");
     }
     let beside = tuned(CopyQueue::Beside);
     assert_eq!(beside.footprint(&spec).expect("it fits"), usual.footprint(&spec).expect("it fits"));

@@ -51,7 +51,7 @@ pub(in super::super) struct Region {
 }
 
 /// Never there.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub(in super::super) struct RawBuffer(Infallible);
 
 impl RawBuffer {
@@ -92,6 +92,14 @@ pub(in super::super) struct Wakeup(Infallible);
 impl Wakeup {
     pub fn new(_: &wgpu::Device, _: &wgpu::Queue) -> Option<Self> {
         None
+    }
+
+    pub fn of_twin(_: &wgpu::Device, _: &wgpu::Queue, _: &wgpu::Queue) -> Option<Self> {
+        None
+    }
+
+    pub fn show(&self, _: u64) -> bool {
+        match self.0 {}
     }
 
     pub fn signal<T>(&self, _: impl FnOnce() -> T) -> (T, Option<u64>) {
@@ -149,6 +157,31 @@ pub(in super::super) fn device_buffer(
     Err(DeviceError::Refused { message: ABSENT.to_owned() })
 }
 
+pub(in super::super) fn device_handle(_: &wgpu::Device) -> Option<u64> {
+    None
+}
+
+pub(in super::super) fn twin(
+    _: &wgpu::Device,
+    _: &wgpu::DeviceDescriptor<'_>,
+    _: (u32, u32),
+) -> Result<(wgpu::Device, wgpu::Queue), DeviceError> {
+    Err(DeviceError::Refused { message: ABSENT.to_owned() })
+}
+
+/// Nobody makes it.
+pub(in super::super) struct SharedBuffer {
+    pub main: wgpu::Buffer,
+    pub twin: wgpu::Buffer,
+    pub raw: RawBuffer,
+}
+
+impl SharedBuffer {
+    pub fn new(_: &WgpuBackend, _: &WgpuBackend, _: &str, _: u64) -> Result<Self, DeviceError> {
+        Err(DeviceError::Refused { message: ABSENT.to_owned() })
+    }
+}
+
 pub(in super::super) fn adapter_families(_: &wgpu::Adapter) -> Result<Families, NoSecondQueue> {
     Err(NoSecondQueue::NotVulkan)
 }
@@ -200,6 +233,10 @@ impl TransferQueue {
     }
 
     pub fn stage(&self, _: TransferTicket) -> Result<(), DeviceError> {
+        match self.0 {}
+    }
+
+    pub fn stage_ahead(&self, _: TransferTicket) -> Result<(), DeviceError> {
         match self.0 {}
     }
 

@@ -6,8 +6,10 @@
 
 /// The family that wgpu opens its queue of.
 pub const WGPU_FAMILY: u32 = 0;
-/// Queues of one family, at most: so many copy engines serve one direction at a time.
+/// Queues of one family that copy, at most: so many copy engines serve one direction at a time.
 pub const MAX_QUEUES: usize = 2;
+/// Queues of one family, at most: those that copy, and two for kernels.
+pub const MAX_FAMILY_QUEUES: usize = MAX_QUEUES + 2;
 
 const GRAPHICS: u32 = 1;
 const COMPUTE: u32 = 2;
@@ -36,8 +38,20 @@ pub struct FamilyQueues {
 pub struct Families {
     /// Copies, and nothing else.
     pub transfer: Option<FamilyQueues>,
-    /// Kernels and copies, and no graphics.
+    /// Kernels and copies, and no graphics. These queues copy.
     pub compute: Option<FamilyQueues>,
+    /// Queues of the compute family that no copies use.
+    pub kernels: Option<KernelQueues>,
+}
+
+/// Queues for kernels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KernelQueues {
+    pub family: u32,
+    /// Which of the family's queues has the priority of wgpu's.
+    pub usual: u32,
+    /// Which has the lowest priority.
+    pub low: Option<u32>,
 }
 
 /// Why there is no queue apart from wgpu's.
@@ -75,13 +89,35 @@ impl Families {
                 .zip(families)
                 .skip(1)
                 .find(|(_, family)| fits(family))
-                .map(|(family, found)| FamilyQueues { family, queues: found.queues.min(MAX_QUEUES as u32) })
+                .map(|(family, found)| FamilyQueues { family, queues: found.queues })
         };
-        let chosen = Self { transfer: find(TRANSFER, GRAPHICS | COMPUTE), compute: find(COMPUTE, GRAPHICS) };
+        let compute = find(COMPUTE, GRAPHICS);
+        // A queue is one thread's at a time: kernels have their own.
+        let copying = |FamilyQueues { family, queues }| FamilyQueues {
+            family,
+            queues: queues.saturating_sub(1).clamp(1, MAX_QUEUES as u32),
+        };
+        let kernels = |FamilyQueues { family, queues }| {
+            let usual = queues.saturating_sub(1).clamp(1, MAX_QUEUES as u32);
+            (usual < queues).then(|| KernelQueues { family, usual, low: (usual + 1 < queues).then_some(usual + 1) })
+        };
+        let most = |found: FamilyQueues| FamilyQueues { queues: found.queues.min(MAX_QUEUES as u32), ..found };
+        let chosen = Self {
+            transfer: find(TRANSFER, GRAPHICS | COMPUTE).map(most),
+            compute: compute.map(copying),
+            kernels: compute.and_then(kernels),
+        };
         if chosen.opened().next().is_none() { Err(NoSecondQueue::OneFamily) } else { Ok(chosen) }
     }
 
-    /// The families to open, each once.
+    /// The families to open, each once, and how many of their queues.
+    pub fn created(&self) -> impl Iterator<Item = FamilyQueues> + use<> {
+        let kernels = self.kernels.map_or(0, |kernels| 1 + u32::from(kernels.low.is_some()));
+        let compute = self.compute.map(|copying| FamilyQueues { queues: copying.queues + kernels, ..copying });
+        [self.transfer, compute].into_iter().flatten()
+    }
+
+    /// The queues that copy, by family.
     pub fn opened(&self) -> impl Iterator<Item = FamilyQueues> + use<> {
         [self.transfer, self.compute].into_iter().flatten()
     }
@@ -109,7 +145,12 @@ mod tests {
     fn a_card_with_copy_engines_gives_a_transfer_and_a_compute_family() {
         // All; transfer; compute; video decoding and encoding, which can transfer too.
         let card = choose(&[(15, 16), (12, 2), (14, 8), (44, 1), (76, 1)]).expect("there are two");
-        assert_eq!(card, Families { transfer: queues(1, 2), compute: queues(2, 2) });
+        let kernels = Some(KernelQueues { family: 2, usual: 2, low: Some(3) });
+        assert_eq!(card, Families { transfer: queues(1, 2), compute: queues(2, 2), kernels });
+        assert_eq!(
+            card.created().map(|created| (created.family, created.queues)).collect::<Vec<_>>(),
+            [(1, 2), (2, 4)]
+        );
         assert_eq!(card.sharing(), [0, 1, 2]);
     }
 
@@ -129,9 +170,22 @@ mod tests {
     #[test]
     fn one_of_the_two_is_enough_and_empty_families_are_none() {
         let older = choose(&[(7, 1), (6, 4)]).expect("there is one");
-        assert_eq!(older, Families { transfer: None, compute: queues(1, 2) });
+        let kernels = Some(KernelQueues { family: 1, usual: 2, low: Some(3) });
+        assert_eq!(older, Families { transfer: None, compute: queues(1, 2), kernels });
         let copies = choose(&[(7, 1), (6, 0), (4, 1)]).expect("there is one");
-        assert_eq!(copies, Families { transfer: queues(2, 1), compute: None });
+        assert_eq!(copies, Families { transfer: queues(2, 1), compute: None, kernels: None });
         assert_eq!(copies.sharing(), [0, 2]);
+    }
+
+    #[test]
+    fn kernels_have_queues_that_no_copies_use_as_far_as_there_are_enough() {
+        let kernels = |usual, low| Some(KernelQueues { family: 1, usual, low });
+        for (count, copying, kernels) in
+            [(1, 1, None), (2, 1, kernels(1, None)), (3, 2, kernels(2, None)), (4, 2, kernels(2, Some(3)))]
+        {
+            let chosen = choose(&[(7, 1), (6, count)]).expect("there is one");
+            assert_eq!((chosen.compute, chosen.kernels), (queues(1, copying), kernels), "{count}");
+            assert_eq!(chosen.created().map(|created| created.queues).collect::<Vec<_>>(), [count]);
+        }
     }
 }

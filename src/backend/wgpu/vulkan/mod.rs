@@ -27,12 +27,15 @@ mod raw;
 #[path = "absent.rs"]
 mod raw;
 
+#[cfg(test)]
+pub(super) use families::KernelQueues;
 pub use families::NoSecondQueue;
 #[cfg(test)]
 pub(super) use families::WGPU_FAMILY;
 pub(super) use families::{Families, FamilyQueues};
 pub(super) use raw::{
-    Copy, RawBuffer, SharedQueues, TransferQueue, TransferTicket, adapter_families, device_buffer, device_families,
+    Copy, RawBuffer, SharedBuffer, SharedQueues, TransferQueue, TransferTicket, adapter_families, device_buffer,
+    device_families, device_handle, twin,
 };
 pub(super) use raw::{
     Import, Region, Wakeup, Writable, adapter_imports, adapter_memory, device_imports, device_memory, host_buffer,

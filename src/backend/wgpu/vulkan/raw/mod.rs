@@ -7,6 +7,7 @@ mod query;
 mod queues;
 mod stream;
 mod transfer;
+mod twin;
 mod wakeup;
 
 use std::ptr::NonNull;
@@ -22,10 +23,11 @@ use crate::memory::StableHostMemory;
 
 pub(in crate::backend::wgpu) use import::{Import, Region, import, record_copy};
 pub(in crate::backend::wgpu) use query::{
-    adapter_imports, adapter_memory, device_imports, device_memory, import_limits, open_device,
+    adapter_imports, adapter_memory, device_handle, device_imports, device_memory, import_limits, open_device,
 };
 pub(in crate::backend::wgpu) use queues::{SharedQueues, adapter_families, device_families};
 pub(in crate::backend::wgpu) use transfer::{Copy, TransferQueue, TransferTicket};
+pub(in crate::backend::wgpu) use twin::{SharedBuffer, twin};
 pub(in crate::backend::wgpu) use wakeup::Wakeup;
 
 /// A buffer and its memory. Freed when the last reference goes: see the [module](super).
@@ -56,6 +58,12 @@ impl Drop for Owned {
 pub(in crate::backend::wgpu) struct RawBuffer {
     owned: Arc<Owned>,
     size: u64,
+}
+
+impl std::fmt::Debug for RawBuffer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RawBuffer").field("size", &self.size).finish_non_exhaustive()
+    }
 }
 
 impl RawBuffer {
@@ -165,6 +173,18 @@ pub(in crate::backend::wgpu) fn device_buffer(
 ) -> Result<(wgpu::Buffer, RawBuffer), DeviceError> {
     backend.check()?;
     let usage = wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_DST | wgpu::BufferUsages::COPY_SRC;
+    let owned = create_on_device(backend, label, bytes, usage)?;
+    let buffer = wrap(backend, label, bytes, usage, &owned)?;
+    Ok((buffer, RawBuffer { owned: Arc::new(owned), size: bytes }))
+}
+
+/// A buffer in the device's memory, for wgpu to be lent.
+fn create_on_device(
+    backend: &WgpuBackend,
+    label: &str,
+    bytes: u64,
+    usage: wgpu::BufferUsages,
+) -> Result<Owned, DeviceError> {
     let fail = |result: vk::Result| failed(backend, label, bytes, result);
     let info = vk::BufferCreateInfo::default().size(bytes).usage(buffer_usage(usage));
     let mut owned = create(backend, &info).map_err(fail)?;
@@ -174,8 +194,7 @@ pub(in crate::backend::wgpu) fn device_buffer(
     let ty = types.device(needs.memory_type_bits).ok_or_else(|| refused_by("no memory type is the device's own"))?;
     let info = vk::MemoryAllocateInfo::default().allocation_size(needs.size).memory_type_index(ty.index);
     allocate(&mut owned, &info).map_err(fail)?;
-    let buffer = wrap(backend, label, bytes, usage, &owned)?;
-    Ok((buffer, RawBuffer { owned: Arc::new(owned), size: bytes }))
+    Ok(owned)
 }
 
 /// A buffer without memory. On a device with queues of several families all of them may use it.

@@ -1,6 +1,7 @@
 //! What adapters and devices can do, and opening one that can more.
 
 use ash::vk;
+use ash::vk::Handle;
 use wgpu::hal::api::Vulkan;
 
 use super::super::{EXTERNAL_MEMORY_HOST, ImportLimits, MemoryType, MemoryTypes};
@@ -36,6 +37,12 @@ fn memory_types(instance: &ash::Instance, physical: vk::PhysicalDevice) -> Memor
         }
     };
     MemoryTypes((0..).zip(properties.memory_types_as_slice()).map(describe).collect())
+}
+
+/// What tells one `VkDevice` from another as long as it exists.
+pub(in crate::backend::wgpu) fn device_handle(device: &wgpu::Device) -> Option<u64> {
+    // SAFETY: the handle is only read from.
+    unsafe { device.as_hal::<Vulkan>() }.map(|guard| guard.raw_device().handle().as_raw())
 }
 
 /// Whether a device of this adapter can import memory.

@@ -8,11 +8,11 @@ use ash::vk::Handle;
 use wgpu::hal::api::Vulkan;
 
 use super::super::EXTERNAL_MEMORY_HOST;
-use super::super::families::{Families, Family, FamilyQueues, MAX_QUEUES, NoSecondQueue, WGPU_FAMILY};
+use super::super::families::{Families, Family, FamilyQueues, MAX_FAMILY_QUEUES, NoSecondQueue, WGPU_FAMILY};
 use super::query::adapter_imports;
 
-/// Of equal importance.
-const PRIORITIES: [f32; MAX_QUEUES] = [1.0; MAX_QUEUES];
+/// As wgpu's own queue, but for the last: kernels that may wait.
+const PRIORITIES: [f32; MAX_FAMILY_QUEUES] = [1.0, 1.0, 1.0, 0.0];
 
 /// The name of an extension, at an address that only [`open_device`](super::open_device) hands to wgpu. A device whose list of
 /// extensions holds this very pointer was opened there, with the families that its adapter had then, which do not change.
@@ -71,7 +71,7 @@ fn families(instance: &ash::Instance, physical: vk::PhysicalDevice) -> Vec<Famil
 
 /// What a device is opened with for these families. wgpu's own is not among them.
 pub(super) fn create_infos(families: &Families) -> impl Iterator<Item = vk::DeviceQueueCreateInfo<'static>> + use<> {
-    families.opened().filter(|opened| opened.family != WGPU_FAMILY).map(|FamilyQueues { family, queues }| {
+    families.created().filter(|created| created.family != WGPU_FAMILY).map(|FamilyQueues { family, queues }| {
         vk::DeviceQueueCreateInfo::default().queue_family_index(family).queue_priorities(&PRIORITIES[..queues as usize])
     })
 }

@@ -185,6 +185,16 @@ impl TransferQueue {
         if !self.is_reached(ticket)? {
             return Err(DeviceError::Refused { message: "a transfer has not ended".to_owned() });
         }
+        self.stage_ahead(ticket)
+    }
+
+    /// Makes the next submission to the queue of this lane's second device wait for a transfer that was submitted, and makes the bytes
+    /// visible there. The caller submits at once what holds [`keep`](Self::keep), or takes it back with [`unstage`](Self::unstage).
+    /// Never for wgpu's own queue: whatever is submitted there next would wait, whoever submits it.
+    ///
+    /// # Errors
+    /// [`DeviceError::Lost`], and nothing is staged.
+    pub fn stage_ahead(&self, ticket: TransferTicket) -> Result<(), DeviceError> {
         // SAFETY: the queue is only staged on, which its own lock allows from any thread.
         let queue = unsafe { self.backend.queue().as_hal::<Vulkan>() };
         let queue = queue.ok_or_else(|| self.failed(vk::Result::ERROR_DEVICE_LOST))?;

@@ -1,5 +1,6 @@
 //! Waiting for submissions without wgpu's lock.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError, TryLockError};
 use std::time::Duration;
 
@@ -19,10 +20,20 @@ pub(in crate::backend::wgpu) struct Wakeup {
     /// queue's order.
     last: Mutex<u64>,
     queue: wgpu::Queue,
+    /// Of a second device: the queue of the first, whose submissions are made to wait.
+    waiting: Option<Waiting>,
     /// Keeps the `VkDevice`. Declared after the queue, and dropped after `drop` has freed the semaphore.
     _device: wgpu::Device,
 }
 
+#[derive(Debug)]
+struct Waiting {
+    queue: wgpu::Queue,
+    /// Whether a wait was ever staged.
+    staged: AtomicBool,
+}
+
+#[derive(Clone)]
 struct Raw(ash::Device);
 
 impl std::fmt::Debug for Raw {
@@ -56,13 +67,39 @@ impl Wakeup {
         // SAFETY: the device exists and has the feature.
         let semaphore = unsafe { raw.create_semaphore(&info, None) }.ok()?;
         drop(guard);
-        Some(Self { semaphore, raw: Raw(raw), last: Mutex::new(0), queue: queue.clone(), _device: device.clone() })
+        let (last, queue, raw) = (Mutex::new(0), queue.clone(), Raw(raw));
+        Some(Self { semaphore, raw, last, queue, waiting: None, _device: device.clone() })
+    }
+
+    /// As [`new`](Self::new), for a second device, to whose queue nobody but gpufeed submits: each submission has a signal of its own.
+    /// `main` is the first one's queue.
+    pub fn of_twin(device: &wgpu::Device, queue: &wgpu::Queue, main: &wgpu::Queue) -> Option<Self> {
+        let waiting = Some(Waiting { queue: main.clone(), staged: AtomicBool::new(false) });
+        let mut wakeup = Self::new(device, queue)?;
+        wakeup.waiting = waiting;
+        Some(wakeup)
+    }
+
+    /// Makes what was written by the work of this value, which has ended, visible to all that is submitted to the first device's queue
+    /// from now on: its next submission waits for the value, which holds up nothing. False where there is no such queue any more.
+    pub fn show(&self, value: u64) -> bool {
+        let Some(waiting) = &self.waiting else { return false };
+        // SAFETY: the queue is only staged on, which its own lock allows from any thread.
+        let Some(queue) = (unsafe { waiting.queue.as_hal::<Vulkan>() }) else { return false };
+        waiting.staged.store(true, Ordering::Relaxed);
+        queue.add_wait_semaphore(self.semaphore, Some(value), vk::PipelineStageFlags::ALL_COMMANDS);
+        true
     }
 
     /// Runs `submit`, whose submission signals the value that is returned with what it gave.
     pub fn signal<T>(&self, submit: impl FnOnce() -> T) -> (T, Option<u64>) {
-        // A callback that this thread runs while it submits may submit too, and must not wait for itself.
-        let mut last = match self.last.try_lock() {
+        // A callback that this thread runs while it submits may submit too, and must not wait for itself. A second device has none that
+        // do.
+        let lock = match self.waiting {
+            Some(_) => self.last.lock().map_err(TryLockError::from),
+            None => self.last.try_lock(),
+        };
+        let mut last = match lock {
             Ok(last) => last,
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
             Err(TryLockError::WouldBlock) => return (submit(), None),
@@ -104,13 +141,36 @@ impl Drop for Wakeup {
             unsafe { self.queue.as_hal::<Vulkan>() }.is_some_and(|queue| queue.remove_signal_semaphore(self.semaphore));
         // What was staged last was not sent, so the value before it is the last that is signalled.
         let sent = if staged { last.saturating_sub(1) } else { last };
-        match self.wait(sent, PATIENCE) {
-            Ok(true) | Err(vk::Result::ERROR_DEVICE_LOST) => {
-                // SAFETY: every submission that signals it has ended, or the device is lost; nobody waits for it, and it is
-                // destroyed once. The device exists: `_device` keeps it.
-                unsafe { self.raw.0.destroy_semaphore(self.semaphore, None) };
-            }
-            _ => log::error!("a semaphore is leaked: the device does not finish its work"),
+        if !matches!(self.wait(sent, PATIENCE), Ok(true) | Err(vk::Result::ERROR_DEVICE_LOST)) {
+            log::error!("a semaphore is leaked: the device does not finish its work");
+            return;
         }
+        let ended = Signalled { semaphore: self.semaphore, raw: self.raw.clone(), _device: self._device.clone() };
+        if let Some(Waiting { queue, .. }) =
+            self.waiting.take().filter(|waiting| waiting.staged.load(Ordering::Relaxed))
+        {
+            // SAFETY: as in `show`.
+            if let Some(queue) = unsafe { queue.as_hal::<Vulkan>() } {
+                queue.remove_wait_semaphore(self.semaphore);
+            }
+            // Somebody's submission may have taken a wait, and be under way.
+            queue.on_submitted_work_done(move || drop(ended));
+        }
+    }
+}
+
+/// A semaphore that every submission has signalled that was to.
+struct Signalled {
+    semaphore: vk::Semaphore,
+    raw: Raw,
+    /// Keeps the `VkDevice`.
+    _device: wgpu::Device,
+}
+
+impl Drop for Signalled {
+    fn drop(&mut self) {
+        // SAFETY: every submission that signals it has ended, or the device is lost; whoever was to wait for it has; and it is destroyed
+        // once. The device exists: `_device` keeps it.
+        unsafe { self.raw.0.destroy_semaphore(self.semaphore, None) };
     }
 }
