@@ -14,7 +14,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use gpufeed::source::{Decoder, Fit, FolderOptions, FolderSource};
+use gpufeed::source::{Decoder, Fit, FolderSource, ImageOptions};
 use gpufeed::{SampleContext, SampleWriter, Source};
 
 /// The sample.
@@ -69,9 +69,9 @@ fn bench(file: &Path) {
 fn sample(file: &Path, (height, width): (usize, usize), decoder: Decoder, full_size: bool) -> Option<Duration> {
     let folder = tempfile::tempdir().expect("a folder");
     fs::copy(file, folder.path().join(file.file_name()?)).expect("copied");
-    let mut options = FolderOptions { height, width, fit: Fit::Crop, ..FolderOptions::default() };
+    let mut options = ImageOptions { height, width, fit: Fit::Crop, ..ImageOptions::default() };
     (options.decode.decoder, options.decode.full_size) = (decoder, full_size);
-    let source = FolderSource::open(folder.path(), options).ok()?;
+    let source = FolderSource::open(folder.path(), options.into()).ok()?;
     let mut memory = vec![0; height * width * 3];
     let first = SampleContext::of(0);
     Some(median(|| source.read(&first, &mut SampleWriter::over(&mut memory)).expect("decoded")))

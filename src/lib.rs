@@ -101,10 +101,10 @@ pub use loader::{
 pub use measure::{AutoOptions, Tuned};
 pub use memory::{HostArena, StableHostMemory};
 pub use preprocess::{FloatType, Normalize, Preprocess, TensorDesc, TensorLayout};
-#[cfg(feature = "images")]
-pub use source::FolderSource;
 #[cfg(feature = "npy")]
 pub use source::NpySource;
+#[cfg(feature = "images")]
+pub use source::{FolderSource, TarSource};
 pub use source::{MemorySource, SampleContext, Source, SyntheticSource};
 pub use staging::{FieldWriter, SampleBuffer, SampleWriter};
 
