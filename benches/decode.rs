@@ -44,11 +44,17 @@ fn bench(file: &Path) {
         println!("{name:24} {what:22} {:10.0} {:9.2} {:8.0}", 1.0 / seconds, seconds * 1e3, bytes / seconds / 1e6);
     };
     line("read", median(|| drop(fs::read(file).expect("read"))));
-    let is_jpeg = file.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("jpg"));
-    let decoders = if is_jpeg { &[Decoder::TurboJpeg, Decoder::Rust][..] } else { &[Decoder::Rust] };
+    let is = |other: &str| file.extension().is_some_and(|extension| extension.eq_ignore_ascii_case(other));
+    let decoders = match (is("jpg"), is("webp")) {
+        (true, _) => &[Decoder::TurboJpeg, Decoder::Rust][..],
+        (_, true) => &[Decoder::LibWebp, Decoder::Rust],
+        _ => &[Decoder::Rust],
+    };
     for &decoder in decoders {
-        let key = if is_jpeg { decoder.key() } else { "decoder" };
-        if is_jpeg && let Some(time) = sample(file, (height / 16, width / 16), decoder, false) {
+        let key = if is("png") { "decoder" } else { decoder.key() };
+        if is("jpg")
+            && let Some(time) = sample(file, (height / 16, width / 16), decoder, false)
+        {
             line(&format!("{key}, an eighth"), time);
         }
         let Some(time) = sample(file, (height, width), decoder, true) else {

@@ -172,6 +172,12 @@ pub trait Source: Send + Sync {
         None
     }
 
+    /// What sample `index` is called in its file, where several samples lie in one: an archive's member.
+    fn member(&self, index: u64) -> Option<String> {
+        let _ = index;
+        None
+    }
+
     /// What identifies the samples: equal for a copy of the data, different for other data. Tokens to
     /// [resume](crate::Loader::resume) keep it, and refuse other data. `None` where there is none, which equals `None`.
     ///
@@ -204,6 +210,10 @@ impl<S: Source + ?Sized> Source for Arc<S> {
 
     fn file(&self, index: u64) -> Option<PathBuf> {
         (**self).file(index)
+    }
+
+    fn member(&self, index: u64) -> Option<String> {
+        (**self).member(index)
     }
 
     fn digest(&self) -> Option<[u8; 16]> {

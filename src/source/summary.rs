@@ -14,7 +14,7 @@ pub struct SourceSummary {
     pub classes: Vec<Class>,
     /// What was left out, by reason and kind; empty if all was taken.
     pub left_out: Vec<LeftOut>,
-    /// What decodes the samples, with its version, where that is part of what fixes their bytes.
+    /// What decodes the samples, with its version and its options, where they are part of what fixes their bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub decoder: Option<String>,
     /// Samples delivered so far from files that are damaged inside.

@@ -67,6 +67,9 @@ fn shuffled_epochs_of_shards_and_of_their_files_are_the_same_bytes() {
             let files = save(&images, "files");
             assert!(files.len() >= 12, "{}", files.len());
             assert!(files == save(&shards, "shards"), "{format}, rank {rank}");
+            let names = fs::read_to_string(out.path().join(format!("shards{rank}/indices.files.txt"))).expect("there");
+            let fifth = format!("001.tar: 5.{format}");
+            assert!(names.lines().nth(5).is_some_and(|line| line.ends_with(&fifth)), "{names}");
         }
     }
 }

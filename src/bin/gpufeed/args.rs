@@ -41,7 +41,7 @@ pub struct DataArgs {
     /// labels [default: what is found beside the first image, of cls, json and txt]
     #[arg(long, value_name = "SUFFIX")]
     pub labels: Option<String>,
-    /// What decodes JPEG files [default: auto]
+    /// What decodes JPEG and WebP files [default: auto]
     #[arg(long, value_name = "NAME")]
     pub decoder: Option<DecoderArg>,
     /// Decode large JPEG files at their full size, not at a half, a quarter or an eighth of it that is still twice the sample's size:
@@ -58,12 +58,17 @@ pub struct DataArgs {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 pub enum DecoderArg {
-    /// The system's libjpeg-turbo where it is installed, otherwise gpufeed's own
+    /// The system's libjpeg-turbo and libwebp where they are installed, otherwise as rust
     Auto,
-    /// The system's libjpeg-turbo
+    /// The system's libjpeg-turbo and libwebp
+    System,
+    /// The system's libjpeg-turbo; WebP as by rust
     #[value(name = "turbojpeg")]
     TurboJpeg,
-    /// gpufeed's own decoder, the same everywhere
+    /// The system's libwebp; JPEG as by rust
+    #[value(name = "libwebp")]
+    LibWebp,
+    /// What gpufeed has built in, the same everywhere
     Rust,
 }
 
@@ -71,7 +76,9 @@ impl From<DecoderArg> for Decoder {
     fn from(decoder: DecoderArg) -> Self {
         match decoder {
             DecoderArg::Auto => Self::Auto,
+            DecoderArg::System => Self::System,
             DecoderArg::TurboJpeg => Self::TurboJpeg,
+            DecoderArg::LibWebp => Self::LibWebp,
             DecoderArg::Rust => Self::Rust,
         }
     }

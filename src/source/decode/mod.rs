@@ -24,7 +24,7 @@ pub use error::{ImageError, ImageProblem};
 pub(super) use format::EXTENSIONS;
 pub use options::{Fit, ImageOptions};
 
-use decoder::Chosen;
+use decoder::Decoders;
 use scratch::Scratch;
 
 use crate::error::SourceError;
@@ -40,7 +40,7 @@ pub(super) struct Target {
     fit: Fit,
     max_decoded_bytes: u64,
     options: DecodeOptions,
-    decoder: Chosen,
+    decoders: Decoders,
     damaged: Arc<DamagedImages>,
 }
 
@@ -66,16 +66,26 @@ impl Target {
         max_decoded_bytes: u64,
         options: DecodeOptions,
     ) -> Result<Self, DecoderUnavailable> {
-        let decoder = options.decoder.resolve()?;
+        let decoders = options.decoder.resolve()?;
         let damaged = Arc::default();
-        Ok(Self { height, width, channels, fit, max_decoded_bytes, options, decoder, damaged })
+        Ok(Self { height, width, channels, fit, max_decoded_bytes, options, decoders, damaged })
     }
 
-    /// What the bytes of a sample depend on beside the file and the sample's shape: the decoder and its version, and whether
-    /// JPEG files are decoded at a fraction of their size.
+    /// What the bytes of a sample depend on beside the file and the sample's shape: the decoders and their versions, whether
+    /// JPEG files are decoded at a fraction of their size, what becomes of damaged ones (a mended image is other data than a
+    /// refused one), and the fit.
     pub(super) fn decoder_id(&self) -> String {
         let size = if self.options.full_size { "at full size" } else { "large images at a fraction of their size" };
-        format!("JPEG by {}, {size}", self.decoder)
+        let damaged = match self.options.damaged {
+            Damaged::Recover => "damaged ones as far as possible",
+            Damaged::Refuse => "damaged ones refused",
+        };
+        let fit = match self.fit {
+            Fit::Crop => "cropped",
+            Fit::Stretch => "stretched",
+        };
+        let Decoders { jpeg, .. } = self.decoders;
+        format!("JPEG by {jpeg}, {size}, {damaged}; WebP by {}; {fit}", self.decoders.webp_name())
     }
 
     /// The damaged images that were delivered nevertheless.

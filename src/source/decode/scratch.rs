@@ -93,7 +93,7 @@ impl Scratch {
         match format::of(file)? {
             (ImageFormat::Jpeg, file) => self.decode_jpeg(file, target),
             (ImageFormat::Png, file) => png::decode(file, limit, &mut self.pixels),
-            (_, file) => webp::decode(file, limit, &mut self.pixels),
+            (_, file) => webp::decode(file, target.decoders.webp, limit, &mut self.pixels),
         }
     }
 
@@ -106,7 +106,7 @@ impl Scratch {
             reduce::divisor((width, height), orientation, (target.width, target.height))
         };
         let (memory, pixels) = (&mut self.jpeg, &mut self.pixels);
-        let jpeg = jpeg::decode(file, target.decoder, target.max_decoded_bytes, divisor, memory, pixels)?;
+        let jpeg = jpeg::decode(file, target.decoders.jpeg, target.max_decoded_bytes, divisor, memory, pixels)?;
         let damage = Some(jpeg.damage).filter(Damage::is_harmful);
         if let Some(damage) = damage.filter(|damage| damage.is_fatal() || target.options.damaged == Damaged::Refuse) {
             return Err(ImageProblem::Damaged(damage.to_string()));

@@ -58,7 +58,8 @@ const SIZES: u64 = 1024;
 /// **JPEG** is decoded by the system's libjpeg-turbo or by this crate's own decoder, to the same bytes ([`Decoder`]). A large
 /// image is decoded at a half, a quarter or an eighth of its size where that is at least twice the sample's size each way
 /// ([`DecodeOptions::full_size`] is the way out). What is damaged inside is decoded as far as possible, as libjpeg does, and
-/// counted in [`damaged`](Self::damaged), or refused ([`DecodeOptions::damaged`]).
+/// counted in [`damaged`](Self::damaged), or refused ([`DecodeOptions::damaged`]). Still **WebP** images are decoded by the
+/// system's libwebp or by the decoder that is built in, to the same bytes.
 ///
 /// Errors while reading are [`ImageError`](super::ImageError)s, which name the file. A truncated file is one of them; damage
 /// within a lossy WebP's data can go unnoticed, as it has no checksums.
@@ -100,8 +101,9 @@ impl FolderSource {
         &self.summary.classes
     }
 
-    /// What the bytes of a sample depend on beside the files and the options: the decoder and its version, as in "JPEG by
-    /// libjpeg-turbo 2.1.5, large images at a fraction of their size".
+    /// What the bytes of a sample depend on beside the files and their layout: the decoders with their versions and options, as
+    /// in "JPEG by libjpeg-turbo 2.1.5, large images at a fraction of their size, damaged ones as far as possible; WebP by
+    /// libwebp 1.2.4; cropped". A token to resume keeps it: a mended image is other data than a refused one.
     #[must_use]
     pub fn decoder_id(&self) -> String {
         self.target.decoder_id()

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::error::TarProblem;
-use super::members::{BLOCK, Broken, Member};
+use super::fault::Broken;
+use super::members::{BLOCK, Member};
 use crate::source::digest::Digest;
 
 /// Where an image is in its archive.

@@ -1,6 +1,6 @@
 //! Headers that describe the member after them: pax records and GNU's long names.
 
-use super::members::Broken;
+use super::fault::Broken;
 
 /// What was said of the next member in front of it.
 #[derive(Default)]

@@ -3,8 +3,9 @@
 
 use super::entries::{Entries, Place};
 use super::error::TarProblem;
+use super::fault::Broken;
 use super::label::LabelRule;
-use super::members::{Broken, Kind, Member};
+use super::members::{Kind, Member};
 use crate::source::LeftOutReason;
 use crate::source::decode::EXTENSIONS;
 use crate::source::left_out::Tally;

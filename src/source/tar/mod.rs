@@ -3,6 +3,7 @@
 mod entries;
 mod error;
 mod extension;
+mod fault;
 mod group;
 mod label;
 mod members;
@@ -259,6 +260,12 @@ impl Source for TarSource {
     /// The shard.
     fn file(&self, index: u64) -> Option<PathBuf> {
         self.find(index).map(|(shard, _)| shard.path().to_owned())
+    }
+
+    /// The image's name in its shard, read from there.
+    fn member(&self, index: u64) -> Option<String> {
+        let (shard, at) = self.find(index)?;
+        shard.member_name(at).map(|name| String::from_utf8_lossy(&name).into_owned())
     }
 
     /// The number of samples, the names, sizes and labels of all, the first 4 KiB of 1,024 images, and the classes. Copies of

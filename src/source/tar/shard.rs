@@ -7,9 +7,10 @@ use std::thread;
 
 use super::entries::Entries;
 use super::error::TarError;
+use super::fault::{Broken, Fault};
 use super::group::{Grouper, Name, Rules, image_rank};
 use super::label::LabelRule;
-use super::members::{Broken, End, Fault, Kind, Members};
+use super::members::{End, Kind, Members};
 use crate::source::left_out::Tally;
 use crate::source::record_file::{RecordFile, Stamp};
 use crate::source::{FileError, LeftOutReason};
