@@ -164,6 +164,12 @@ fn what_is_left_of_an_epoch_is_resumed_and_other_shards_are_refused() {
     resume(&at("copy/{000..001}.tar")).ended_with(0);
     let ran = resume(&at("{001,000}.tar")).ended_with(1);
     assert!(ran.stderr.contains("cannot resume: the data was"), "{}", ran.stderr);
+    // Other pixels of the same files: another fit, mended images that were refused or the other way round, another decoder.
+    for option in [&["--fit", "stretch"][..], &["--refuse-damaged"], &["--full-decode"]] {
+        let line = [&["run", shards.arg(), "--resume", &state, "--epochs", "2"], &args[..], option].concat();
+        let ran = run(&line).ended_with(1);
+        assert!(ran.stderr.contains("cannot resume: the decoder was"), "{option:?}: {}", ran.stderr);
+    }
 }
 
 #[test]

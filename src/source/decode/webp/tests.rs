@@ -45,12 +45,20 @@ fn both_decoders_give_the_same_bytes() {
 }
 
 #[test]
-fn a_cut_or_broken_file_is_an_error_of_both_or_the_same_bytes() {
-    let Some(library) = library("a_cut_or_broken_file_is_an_error_of_both_or_the_same_bytes") else { return };
-    for (path, file) in files() {
+fn a_cut_or_broken_image_is_an_error_or_the_same_bytes_of_both() {
+    let Some(library) = library("a_cut_or_broken_image_is_an_error_or_the_same_bytes_of_both") else { return };
+    // Of the animation only the first frame is read, which ends long before the file does.
+    for (path, file) in files().into_iter().filter(|(path, _)| !path.ends_with("animation.webp")) {
         let cut = &file[..file.len() - file.len() / 3];
         assert!(decoded(cut, Some(library)).is_err(), "{}", path.display());
         assert!(decoded(cut, None).is_err(), "{}", path.display());
+        for at in (30..file.len()).step_by(file.len() / 30 + 1) {
+            let mut broken = file.clone();
+            broken[at] ^= 0x10;
+            if let (Ok(rust), Ok(system)) = (decoded(&broken, None), decoded(&broken, Some(library))) {
+                assert!(rust == system, "{}, byte {at}", path.display());
+            }
+        }
     }
 }
 
