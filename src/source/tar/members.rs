@@ -100,11 +100,7 @@ impl<'a> Members<'a> {
         let whole = <&[u8; BLOCK as usize]>::try_from(block).map_err(|_| Broken::HeaderCut)?;
         let header = Header::from_byte_slice(whole).clone();
         let told = header.cksum().map_err(|_| Broken::Checksum)?;
-        // The checksum itself counts as spaces. Old writers added up signed bytes.
-        let others = || whole[..148].iter().chain(&whole[156..]);
-        let unsigned = others().map(|&byte| i64::from(byte)).sum::<i64>() + 8 * 32;
-        let signed = others().map(|&byte| i64::from(byte.cast_signed())).sum::<i64>() + 8 * 32;
-        if ![unsigned, signed].contains(&told.into()) {
+        if told != checksum(whole, u32::from) && told != checksum(whole, |byte| byte.cast_signed() as u32) {
             return Err(Broken::Checksum);
         }
         Ok(Some(header))
@@ -181,4 +177,11 @@ impl<'a> Members<'a> {
         }
         Ok(End::Marked)
     }
+}
+
+/// The sum of a header's bytes, of which those of the checksum itself count as spaces. Old writers added up signed bytes.
+fn checksum(header: &[u8; BLOCK as usize], number: impl Fn(u8) -> u32) -> u32 {
+    const SPACES: u32 = 8 * 32;
+    let sum = |bytes: &[u8]| bytes.iter().fold(0u32, |sum, &byte| sum.wrapping_add(number(byte)));
+    SPACES.wrapping_add(sum(&header[..148])).wrapping_add(sum(&header[156..]))
 }
