@@ -14,7 +14,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use gpufeed::source::{Decoder, Fit, FolderOptions, FolderSource};
+use gpufeed::source::{Decoder, Fit, FolderSource, ImageOptions};
 use gpufeed::{SampleContext, SampleWriter, Source};
 
 /// The sample.
@@ -44,11 +44,17 @@ fn bench(file: &Path) {
         println!("{name:24} {what:22} {:10.0} {:9.2} {:8.0}", 1.0 / seconds, seconds * 1e3, bytes / seconds / 1e6);
     };
     line("read", median(|| drop(fs::read(file).expect("read"))));
-    let is_jpeg = file.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("jpg"));
-    let decoders = if is_jpeg { &[Decoder::TurboJpeg, Decoder::Rust][..] } else { &[Decoder::Rust] };
+    let is = |other: &str| file.extension().is_some_and(|extension| extension.eq_ignore_ascii_case(other));
+    let decoders = match (is("jpg"), is("webp")) {
+        (true, _) => &[Decoder::TurboJpeg, Decoder::Rust][..],
+        (_, true) => &[Decoder::LibWebp, Decoder::Rust],
+        _ => &[Decoder::Rust],
+    };
     for &decoder in decoders {
-        let key = if is_jpeg { decoder.key() } else { "decoder" };
-        if is_jpeg && let Some(time) = sample(file, (height / 16, width / 16), decoder, false) {
+        let key = if is("png") { "decoder" } else { decoder.key() };
+        if is("jpg")
+            && let Some(time) = sample(file, (height / 16, width / 16), decoder, false)
+        {
             line(&format!("{key}, an eighth"), time);
         }
         let Some(time) = sample(file, (height, width), decoder, true) else {
@@ -69,9 +75,9 @@ fn bench(file: &Path) {
 fn sample(file: &Path, (height, width): (usize, usize), decoder: Decoder, full_size: bool) -> Option<Duration> {
     let folder = tempfile::tempdir().expect("a folder");
     fs::copy(file, folder.path().join(file.file_name()?)).expect("copied");
-    let mut options = FolderOptions { height, width, fit: Fit::Crop, ..FolderOptions::default() };
+    let mut options = ImageOptions { height, width, fit: Fit::Crop, ..ImageOptions::default() };
     (options.decode.decoder, options.decode.full_size) = (decoder, full_size);
-    let source = FolderSource::open(folder.path(), options).ok()?;
+    let source = FolderSource::open(folder.path(), options.into()).ok()?;
     let mut memory = vec![0; height * width * 3];
     let first = SampleContext::of(0);
     Some(median(|| source.read(&first, &mut SampleWriter::over(&mut memory)).expect("decoded")))

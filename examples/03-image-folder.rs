@@ -12,7 +12,7 @@ use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use gpufeed::source::{Fit, FolderOptions, FolderSource};
+use gpufeed::source::{Fit, FolderSource, ImageOptions};
 use gpufeed::{LoaderOptions, Normalize};
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -21,8 +21,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         Some(folder) => PathBuf::from(folder),
         None => draw(drawn.path())?,
     };
-    let size = FolderOptions { height: 96, width: 96, fit: Fit::Crop, ..FolderOptions::default() };
-    let images = Arc::new(FolderSource::open(folder, size)?);
+    let size = ImageOptions { height: 96, width: 96, fit: Fit::Crop, ..ImageOptions::default() };
+    let images = Arc::new(FolderSource::open(folder, size.into())?);
     for (label, class) in images.classes().iter().enumerate() {
         println!("class {label}: {}, {} images", class.name, class.samples);
     }

@@ -1,8 +1,8 @@
 //! gpufeed feeds batches to GPUs: what `pin_memory=True` is for CUDA users of PyTorch, for Vulkan, Metal, DX12 and GL, and CUDA.
 //!
-//! A [`Source`] of samples (memory, `.npy` files, folders of images, or your own) is read by worker threads straight into staging
-//! memory; one pump thread copies it to the device and turns u8 images into normalised float tensors there; a [`Batch`] comes
-//! out whose tensor is ready for your next GPU work, without the CPU ever waiting for the GPU.
+//! A [`Source`] of samples (memory, `.npy` files, folders and tar shards of images, or your own) is read by worker threads
+//! straight into staging memory; one pump thread copies it to the device and turns u8 images into normalised float tensors
+//! there; a [`Batch`] comes out whose tensor is ready for your next GPU work, without the CPU ever waiting for the GPU.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -69,7 +69,7 @@
 //!
 //! # Features
 //!
-//! `wgpu` (Vulkan, Metal, DX12, GL), `images` (folders of images), `npy` (`.npy` files), `cli` (the command), `cuda` (loaded at run time); all on by default.
+//! `wgpu` (Vulkan, Metal, DX12, GL), `images` (folders and tar shards of images), `npy` (`.npy` files), `cli` (the command), `cuda` (loaded at run time); all on by default.
 
 pub mod any;
 pub mod backend;
@@ -101,10 +101,10 @@ pub use loader::{
 pub use measure::{AutoOptions, Tuned};
 pub use memory::{HostArena, StableHostMemory};
 pub use preprocess::{FloatType, Normalize, Preprocess, TensorDesc, TensorLayout};
-#[cfg(feature = "images")]
-pub use source::FolderSource;
 #[cfg(feature = "npy")]
 pub use source::NpySource;
+#[cfg(feature = "images")]
+pub use source::{FolderSource, TarSource};
 pub use source::{MemorySource, SampleContext, Source, SyntheticSource};
 pub use staging::{FieldWriter, SampleBuffer, SampleWriter};
 

@@ -39,6 +39,12 @@ impl Digest {
         labels.into_iter().flatten().for_each(|label| self.add_number(label.cast_unsigned()));
     }
 
+    /// Of what was added until now.
+    #[cfg(feature = "images")]
+    pub(super) fn so_far(&self) -> u128 {
+        self.0
+    }
+
     pub(super) fn finish(self) -> [u8; 16] {
         self.0.to_be_bytes()
     }

@@ -1,7 +1,7 @@
 //! Where samples come from.
 //!
 //! A [`Source`] is random access by index, and several threads read it at once. gpufeed brings sources for memory, `.npy`
-//! files and folders of images; anything else is a small `impl Source` (see the example `02-custom-source`).
+//! files, folders of images and tar shards; anything else is a small `impl Source` (see the example `02-custom-source`).
 
 mod column;
 mod context;
@@ -13,15 +13,19 @@ mod direct;
 #[cfg(feature = "images")]
 mod folder;
 mod identity;
+#[cfg(feature = "images")]
+mod left_out;
 mod memory;
 #[cfg(feature = "npy")]
 mod npy;
 mod open;
-#[cfg(feature = "npy")]
+#[cfg(any(feature = "images", feature = "npy"))]
 mod record_file;
 mod shown;
 mod summary;
 mod synthetic;
+#[cfg(feature = "images")]
+mod tar;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -33,21 +37,23 @@ use crate::staging::SampleWriter;
 pub use context::SampleContext;
 #[cfg(feature = "images")]
 pub use decode::{
-    Damaged, DamagedImage, DamagedImages, DecodeOptions, Decoder, DecoderUnavailable, ImageError, ImageProblem,
-    UnknownDecoder,
+    Damaged, DamagedImage, DamagedImages, DecodeOptions, Decoder, DecoderUnavailable, Fit, ImageError, ImageOptions,
+    ImageProblem, UnknownDecoder,
 };
 pub use direct::Direct;
 #[cfg(feature = "images")]
-pub use folder::{Fit, FolderError, FolderOptions, FolderSource};
+pub use folder::{FolderError, FolderOptions, FolderSource};
 pub use identity::FileIdentity;
 pub use memory::MemorySource;
 #[cfg(feature = "npy")]
 pub use npy::{NpyError, NpySource, NpyType, write_npy, write_npy_to};
 pub use open::{OpenOptions, SourceOpenError, open_path};
-#[cfg(feature = "npy")]
+#[cfg(any(feature = "images", feature = "npy"))]
 pub use record_file::FileError;
 pub use summary::{Class, LeftOut, LeftOutReason, SourceSummary};
 pub use synthetic::{SyntheticSource, random_images};
+#[cfg(feature = "images")]
+pub use tar::{TarError, TarLabels, TarOptions, TarProblem, TarSampleError, TarSource};
 
 /// A sample was asked for that the source does not have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -166,6 +172,12 @@ pub trait Source: Send + Sync {
         None
     }
 
+    /// What sample `index` is called in its file, where several samples lie in one: an archive's member.
+    fn member(&self, index: u64) -> Option<String> {
+        let _ = index;
+        None
+    }
+
     /// What identifies the samples: equal for a copy of the data, different for other data. Tokens to
     /// [resume](crate::Loader::resume) keep it, and refuse other data. `None` where there is none, which equals `None`.
     ///
@@ -198,6 +210,10 @@ impl<S: Source + ?Sized> Source for Arc<S> {
 
     fn file(&self, index: u64) -> Option<PathBuf> {
         (**self).file(index)
+    }
+
+    fn member(&self, index: u64) -> Option<String> {
+        (**self).member(index)
     }
 
     fn digest(&self) -> Option<[u8; 16]> {

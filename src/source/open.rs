@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::Source;
 use super::shown::Shown;
 #[cfg(feature = "images")]
-use super::{FolderError, FolderOptions, FolderSource};
+use super::{FolderError, FolderOptions, FolderSource, TarError, TarOptions, TarSource};
 #[cfg(feature = "npy")]
 use super::{NpyError, NpySource};
 
@@ -19,6 +19,9 @@ pub struct OpenOptions {
     /// What a folder's images become.
     #[cfg(feature = "images")]
     pub folder: FolderOptions,
+    /// What tar shards become.
+    #[cfg(feature = "images")]
+    pub tar: TarOptions,
 }
 
 /// No source can be made of a path. Every message names the path.
@@ -49,23 +52,32 @@ pub enum SourceOpenError {
     #[cfg(feature = "images")]
     #[error(transparent)]
     Folder(#[from] FolderError),
+    /// Tar shards cannot be used.
+    #[cfg(feature = "images")]
+    #[error(transparent)]
+    Tar(#[from] TarError),
 }
 
 /// What [`open_path`] opens, in words.
 const SUPPORTED: &str = match (cfg!(feature = "npy"), cfg!(feature = "images")) {
-    (true, true) => ".npy files and folders of JPEG, PNG and WebP images",
-    (true, false) => ".npy files (folders of images need the feature `images`)",
-    (false, true) => "folders of JPEG, PNG and WebP images (.npy files need the feature `npy`)",
-    (false, false) => "none (.npy files need the feature `npy`, folders of images `images`)",
+    (true, true) => ".npy files, and folders and .tar shards of JPEG, PNG and WebP images",
+    (true, false) => ".npy files (folders and .tar shards of images need the feature `images`)",
+    (false, true) => "folders and .tar shards of JPEG, PNG and WebP images (.npy files need the feature `npy`)",
+    (false, false) => "none (.npy files need the feature `npy`, folders and .tar shards of images `images`)",
 };
 
-/// Opens what is at `path`: a folder of images as a `FolderSource` (feature `images`), a `.npy` file as an `NpySource`
-/// (feature `npy`). If `NAME.labels.npy` lies beside `NAME.npy`, it holds the labels.
+/// Opens what is at `path`: a folder of images as a `FolderSource`, a `.tar` file, or several that a pattern with braces names
+/// (`train-{000..146}.tar`), as a `TarSource` (feature `images`), a `.npy` file as an `NpySource` (feature `npy`). If
+/// `NAME.labels.npy` lies beside `NAME.npy`, it holds the labels.
 ///
 /// # Errors
 /// [`SourceOpenError`], which names the path.
 pub fn open_path(path: impl AsRef<Path>, options: &OpenOptions) -> Result<Arc<dyn Source>, SourceOpenError> {
     let path = path.as_ref();
+    #[cfg(feature = "images")]
+    if names_shards(path) {
+        return Ok(Arc::new(TarSource::open(path, options.tar.clone())?));
+    }
     let metadata = fs::metadata(path).map_err(|source| SourceOpenError::Missing { path: path.into(), source })?;
     #[cfg(feature = "images")]
     if metadata.is_dir() {
@@ -84,6 +96,21 @@ pub fn open_path(path: impl AsRef<Path>, options: &OpenOptions) -> Result<Arc<dy
     }
     let _ = (options, metadata);
     Err(SourceOpenError::Unsupported { path: path.into(), supported: SUPPORTED })
+}
+
+/// Whether a path is that of a `.tar` file, compressed ones included for their error, or a pattern with braces for several.
+#[cfg(feature = "images")]
+fn names_shards(path: &Path) -> bool {
+    const EXTENSIONS: [&str; 5] = ["tar", "tgz", "txz", "tbz2", "tzst"];
+    match fs::metadata(path) {
+        Ok(metadata) => {
+            let is =
+                |path: &Path, extension: &str| path.extension().is_some_and(|is| is.eq_ignore_ascii_case(extension));
+            let compressed = path.file_stem().is_some_and(|stem| is(stem.as_ref(), "tar"));
+            metadata.is_file() && (compressed || EXTENSIONS.iter().any(|extension| is(path, extension)))
+        }
+        Err(_) => path.to_string_lossy().contains('{'),
+    }
 }
 
 #[cfg(all(test, feature = "npy", not(miri)))]
@@ -132,7 +159,7 @@ mod tests {
         let mut options = OpenOptions::default();
         assert!(matches!(open(&options), Err(SourceOpenError::Folder(FolderError::NoImages { .. }))));
         image::RgbImage::new(3, 2).save(folder.path().join("a.png")).expect("written");
-        options.folder.width = 9;
+        options.folder.images.width = 9;
         let source = open(&options).expect("a source");
         assert_eq!(source.layout(), SampleLayout::image(224, 9, 3).expect("an image"));
     }

@@ -4,11 +4,14 @@
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
+#[cfg(feature = "npy")]
 use std::sync::{Arc, OnceLock};
 use std::time::SystemTime;
 
+#[cfg(feature = "npy")]
 use super::digest::Digest;
 use super::shown::Shown;
+#[cfg(feature = "npy")]
 use crate::memory::{MappedFile, StableHostMemory};
 use crate::staging::SampleWriter;
 
@@ -50,8 +53,8 @@ pub enum FileError {
 
 /// What a file looked like: its length and the time of its last modification. Who sets the time back, or changes the
 /// file within the clock's resolution of its opening, goes unnoticed.
-#[derive(Debug, PartialEq, Eq)]
-struct Stamp {
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Stamp {
     len: u64,
     modified: Option<SystemTime>,
 }
@@ -70,8 +73,10 @@ pub(super) struct RecordFile {
     file: File,
     stamp: Stamp,
     /// Where the samples start.
+    #[cfg(feature = "npy")]
     offset: u64,
     /// Mapped when a strategy first asks for it.
+    #[cfg(feature = "npy")]
     mapped: OnceLock<Option<Arc<MappedFile>>>,
 }
 
@@ -85,26 +90,59 @@ impl RecordFile {
         }
         let file = File::open(path).map_err(failed)?;
         let stamp = Stamp::of(&file).map_err(failed)?;
-        Ok(Self { path: path.into(), file, stamp, offset: 0, mapped: OnceLock::new() })
-    }
-
-    /// The same file, whose samples start at `offset`.
-    pub(super) fn starting_at(self, offset: u64) -> Self {
-        Self { offset, ..self }
+        Ok(Self {
+            path: path.into(),
+            file,
+            stamp,
+            #[cfg(feature = "npy")]
+            offset: 0,
+            #[cfg(feature = "npy")]
+            mapped: OnceLock::new(),
+        })
     }
 
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The file, read from where it stands: for headers.
-    pub(super) fn file(&mut self) -> &mut File {
-        &mut self.file
-    }
-
     /// Bytes of the file when it was opened.
     pub(super) fn len(&self) -> u64 {
         self.stamp.len
+    }
+
+    /// What it looked like when it was opened.
+    #[cfg(feature = "images")]
+    pub(super) fn stamp(&self) -> Stamp {
+        self.stamp.clone()
+    }
+
+    /// Fills `bytes` with what the file has at `offset`.
+    #[cfg(feature = "images")]
+    pub(super) fn read_at(&self, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
+        let len = bytes.len();
+        SampleWriter::over(bytes).read_file(&self.file, offset, len)
+    }
+
+    /// Whether the file still looks as it did when it was opened.
+    pub(super) fn unchanged(&self) -> Result<(), FileError> {
+        match Stamp::of(&self.file) {
+            Ok(now) if now == self.stamp => Ok(()),
+            Ok(_) => Err(FileError::Changed { path: self.path.clone() }),
+            Err(source) => Err(FileError::Open { path: self.path.clone(), source }),
+        }
+    }
+}
+
+#[cfg(feature = "npy")]
+impl RecordFile {
+    /// The same file, whose samples start at `offset`.
+    pub(super) fn starting_at(self, offset: u64) -> Self {
+        Self { offset, ..self }
+    }
+
+    /// The file, read from where it stands: for headers.
+    pub(super) fn file(&mut self) -> &mut File {
+        &mut self.file
     }
 
     /// Where the samples start.
@@ -120,15 +158,6 @@ impl RecordFile {
         let failed = |source| FileError::Read { path: self.path.clone(), index, source };
         out.read_file(&self.file, offset, bytes).map_err(failed)?;
         self.unchanged()
-    }
-
-    /// Whether the file still looks as it did when it was opened.
-    pub(super) fn unchanged(&self) -> Result<(), FileError> {
-        match Stamp::of(&self.file) {
-            Ok(now) if now == self.stamp => Ok(()),
-            Ok(_) => Err(FileError::Changed { path: self.path.clone() }),
-            Err(source) => Err(FileError::Open { path: self.path.clone(), source }),
-        }
     }
 
     /// The whole file, mapped shared and read-only, for devices alone to read; `None` where it cannot be mapped.
@@ -158,7 +187,7 @@ impl RecordFile {
     }
 }
 
-#[cfg(all(test, not(miri)))]
+#[cfg(all(test, feature = "npy", not(miri)))]
 mod tests {
     use std::time::Duration;
 

@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::Path;
 
 /// The longest excerpt, in characters.
-#[cfg(feature = "npy")]
+#[cfg(any(feature = "images", feature = "npy"))]
 const EXCERPT: usize = 100;
 
 /// A path with its control characters escaped. Unicode that is not valid is replaced.
@@ -14,6 +14,12 @@ impl fmt::Display for Shown<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write_escaped(&self.0.to_string_lossy(), f)
     }
+}
+
+/// A file, or what is called `member` in an archive: `a.tar: 0001.jpg`.
+#[cfg(feature = "images")]
+pub(super) fn shown_member(path: &Path, member: Option<&str>) -> String {
+    member.map_or_else(|| Shown(path).to_string(), |member| format!("{}: {}", Shown(path), escaped(member)))
 }
 
 /// A text with its control characters escaped.
@@ -28,7 +34,7 @@ pub(super) fn escaped(text: &str) -> String {
 }
 
 /// The first hundred characters, escaped.
-#[cfg(feature = "npy")]
+#[cfg(any(feature = "images", feature = "npy"))]
 pub(super) fn excerpt(text: &str) -> String {
     let end = text.char_indices().nth(EXCERPT).map_or(text.len(), |(at, _)| at);
     escaped(text[..end].trim_end())

@@ -14,7 +14,7 @@ pub struct SourceSummary {
     pub classes: Vec<Class>,
     /// What was left out, by reason and kind; empty if all was taken.
     pub left_out: Vec<LeftOut>,
-    /// What decodes the samples, with its version, where that is part of what fixes their bytes.
+    /// What decodes the samples, with its version and its options, where they are part of what fixes their bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub decoder: Option<String>,
     /// Samples delivered so far from files that are damaged inside.
@@ -73,6 +73,12 @@ pub enum LeftOutReason {
     Hidden,
     /// A name that is no Unicode, on a system whose paths are.
     Name,
+    /// An image of a sample that has another one.
+    SecondImage,
+    /// What follows the end of an archive, as where archives were put together by `cat`.
+    AfterArchiveEnd,
+    /// Nothing that is known: an archive without the blocks of zeros at its end may have been cut.
+    NoArchiveEnd,
 }
 
 impl fmt::Display for LeftOut {
@@ -101,6 +107,15 @@ impl fmt::Display for LeftOut {
             Reason::NoFile => write!(f, "{count} that {} no file", many("is", "are")),
             Reason::Hidden => write!(f, "{count} hidden"),
             Reason::Name => write!(f, "{count} whose {} no Unicode", many("name is", "names are")),
+            Reason::SecondImage => {
+                write!(f, "{count} {kind} {} of samples with another image", many("file", "files"))
+            }
+            Reason::AfterArchiveEnd => {
+                write!(f, "what follows the end of {count} {}", many("archive", "archives"))
+            }
+            Reason::NoArchiveEnd => {
+                write!(f, "perhaps the rest of {count} {} without an end mark", many("archive", "archives"))
+            }
         }?;
         write!(f, ": {}{first}", many("", "the first is "))
     }

@@ -11,6 +11,7 @@ mod outputs;
 mod report;
 mod resume;
 mod several;
+mod shards;
 mod shrink;
 mod support;
 mod tensors;

@@ -105,14 +105,14 @@ fn labels_that_grow_are_refused() {
 #[test]
 fn an_image_that_vanishes_or_becomes_something_else_is_named_and_the_others_arrive() {
     let _turn = crate::alone();
-    use gpufeed::source::{FolderOptions, FolderSource};
+    use gpufeed::source::{FolderSource, ImageOptions};
 
     let folder = tempfile::tempdir().expect("a folder");
     for name in ["a.png", "b.png", "c.png", "d.png", "e.png"] {
         image::RgbImage::new(8, 8).save(folder.path().join(name)).expect("written");
     }
-    let options = FolderOptions { height: 8, width: 8, ..FolderOptions::default() };
-    let source = Arc::new(FolderSource::open(folder.path(), options).expect("five images"));
+    let options = ImageOptions { height: 8, width: 8, ..ImageOptions::default() };
+    let source = Arc::new(FolderSource::open(folder.path(), options.into()).expect("five images"));
     let at = |name: &str| folder.path().join(name);
     fs::remove_file(at("b.png")).expect("it was there");
     fs::remove_file(at("c.png")).and_then(|()| fs::create_dir(at("c.png"))).expect("a folder instead");

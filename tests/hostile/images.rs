@@ -7,7 +7,7 @@ use std::io::Cursor;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
-use gpufeed::source::{Decoder, FolderOptions, FolderSource, ImageError};
+use gpufeed::source::{Decoder, FolderSource, ImageError, ImageOptions};
 use gpufeed::{SampleContext, SampleWriter, Source};
 use image::{DynamicImage, ImageFormat, Rgb, RgbImage};
 use proptest::prelude::*;
@@ -41,9 +41,9 @@ fn read_by(decoder: Decoder, bytes: &[u8], extension: &str) -> bool {
     let folder = tempfile::tempdir().expect("a folder");
     fs::write(folder.path().join(format!("a.{extension}")), bytes).expect("written");
     let mut options =
-        FolderOptions { height: SIDE, width: SIDE, max_decoded_bytes: LIMIT as u64, ..FolderOptions::default() };
+        ImageOptions { height: SIDE, width: SIDE, max_decoded_bytes: LIMIT as u64, ..ImageOptions::default() };
     options.decode.decoder = decoder;
-    let source = FolderSource::open(folder.path(), options).expect("one file");
+    let source = FolderSource::open(folder.path(), options.into()).expect("one file");
     let mut memory = [0; SIDE * SIDE * 3];
     let read = within(MOST, || {
         catch_unwind(AssertUnwindSafe(|| {
@@ -112,9 +112,9 @@ fn jpeg_after_jpeg_takes_no_further_memory() {
         fs::write(folder.path().join(format!("{index}.jpg")), stored(index)).expect("written");
     }
     for decoder in [Decoder::Auto, Decoder::Rust] {
-        let mut options = FolderOptions { height: SIDE, width: SIDE, ..FolderOptions::default() };
+        let mut options = ImageOptions { height: SIDE, width: SIDE, ..ImageOptions::default() };
         options.decode.decoder = decoder;
-        let source = FolderSource::open(folder.path(), options).expect("eight files");
+        let source = FolderSource::open(folder.path(), options.into()).expect("eight files");
         let mut memory = [0; SIDE * SIDE * 3];
         let mut all = || {
             (0..8).for_each(|index| {

@@ -20,10 +20,20 @@ enum Part {
     Gles,
     Dri,
     TurboJpeg,
+    WebP,
 }
 
-const PARTS: [Part; 8] =
-    [Part::Loader, Part::Lavapipe, Part::Layers, Part::Egl, Part::EglMesa, Part::Gles, Part::Dri, Part::TurboJpeg];
+const PARTS: [Part; 9] = [
+    Part::Loader,
+    Part::Lavapipe,
+    Part::Layers,
+    Part::Egl,
+    Part::EglMesa,
+    Part::Gles,
+    Part::Dri,
+    Part::TurboJpeg,
+    Part::WebP,
+];
 
 /// Where packages come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,6 +55,7 @@ impl Part {
             Self::Gles => "GLES (libGLESv2.so.2)",
             Self::Dri => "the software GL driver (llvmpipe)",
             Self::TurboJpeg => "libjpeg-turbo (libturbojpeg.so.0)",
+            Self::WebP => "libwebp (libwebp.so.7)",
         }
     }
 
@@ -58,6 +69,7 @@ impl Part {
             Self::Gles => ["libgles2", "libglvnd-gles", "mesa"],
             Self::Dri => ["libgl1-mesa-dri", "mesa-dri-drivers", "mesa"],
             Self::TurboJpeg => ["libturbojpeg0", "turbojpeg", "libjpeg-turbo"],
+            Self::WebP => ["libwebp7", "libwebp", "libwebp"],
         };
         match platform {
             Platform::Debian => Some(debian),
@@ -77,6 +89,7 @@ impl Part {
             Self::Gles => library("libGLESv2.so.2"),
             Self::Dri => library("libgallium-") || library("dri/swrast_dri.so"),
             Self::TurboJpeg => library("libturbojpeg.so.0"),
+            Self::WebP => library("libwebp.so.7"),
         }
     }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use anyhow::{Result, bail, ensure};
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
-use gpufeed::source::{Damaged, Decoder, Fit, FolderOptions, OpenOptions, open_path};
+use gpufeed::source::{Damaged, Decoder, Fit, ImageOptions, OpenOptions, open_path};
 use gpufeed::{Element, FloatType, Normalize, Preprocess, SampleLayout, Source, Strategy, TensorLayout};
 
 use serde::{Deserialize, Serialize};
@@ -17,7 +17,7 @@ use crate::units::{self, HxW};
 
 /// What a folder's images become.
 #[derive(Clone, Debug, Default, PartialEq, Args, Serialize, Deserialize)]
-#[command(next_help_heading = "Images of a folder")]
+#[command(next_help_heading = "Images of a folder or of tar shards")]
 pub struct DataArgs {
     /// Height and width of a sample [default: 224x224]
     #[arg(long, value_name = "HxW", value_parser = units::parse_size)]
@@ -29,10 +29,19 @@ pub struct DataArgs {
     #[arg(long, value_name = "N", value_parser = channels())]
     pub channels: Option<usize>,
     /// The classes by label, whatever folders there are: a file with a name a line, or labels.classes.json of --save. Other
-    /// folders are left out [default: the folders with images, in the order of their names]
+    /// folders are left out, other labels of tar shards make bad samples [default: the folders with images, in the order of
+    /// their names]
     #[arg(long, value_name = "FILE")]
     pub classes: Option<PathBuf>,
-    /// What decodes JPEG files [default: auto]
+    /// Of tar shards: which member of a sample is its image, as in left.png [default: the first there is of jpg, jpeg, jpe,
+    /// jfif, jif, png, apng and webp]
+    #[arg(long, value_name = "SUFFIX")]
+    pub image: Option<String>,
+    /// Of tar shards: which member of a sample holds its label, as in cls, or json:KEY for an integer in an object; none for no
+    /// labels [default: what is found beside the first image, of cls, json and txt]
+    #[arg(long, value_name = "SUFFIX")]
+    pub labels: Option<String>,
+    /// What decodes JPEG and WebP files [default: auto]
     #[arg(long, value_name = "NAME")]
     pub decoder: Option<DecoderArg>,
     /// Decode large JPEG files at their full size, not at a half, a quarter or an eighth of it that is still twice the sample's size:
@@ -49,12 +58,17 @@ pub struct DataArgs {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 pub enum DecoderArg {
-    /// The system's libjpeg-turbo where it is installed, otherwise gpufeed's own
+    /// The system's libjpeg-turbo and libwebp where they are installed, otherwise as rust
     Auto,
-    /// The system's libjpeg-turbo
+    /// The system's libjpeg-turbo and libwebp
+    System,
+    /// The system's libjpeg-turbo; WebP as by rust
     #[value(name = "turbojpeg")]
     TurboJpeg,
-    /// gpufeed's own decoder, the same everywhere
+    /// The system's libwebp; JPEG as by rust
+    #[value(name = "libwebp")]
+    LibWebp,
+    /// What gpufeed has built in, the same everywhere
     Rust,
 }
 
@@ -62,7 +76,9 @@ impl From<DecoderArg> for Decoder {
     fn from(decoder: DecoderArg) -> Self {
         match decoder {
             DecoderArg::Auto => Self::Auto,
+            DecoderArg::System => Self::System,
             DecoderArg::TurboJpeg => Self::TurboJpeg,
+            DecoderArg::LibWebp => Self::LibWebp,
             DecoderArg::Rust => Self::Rust,
         }
     }
@@ -113,8 +129,8 @@ pub enum DTypeArg {
 }
 
 impl DataArgs {
-    fn folder_options(&self) -> Result<FolderOptions> {
-        let mut options = FolderOptions::default();
+    fn image_options(&self) -> ImageOptions {
+        let mut options = ImageOptions::default();
         if let Some(HxW { height, width }) = self.size {
             (options.height, options.width) = (height, width);
         }
@@ -125,12 +141,11 @@ impl DataArgs {
             };
         }
         options.channels = self.channels.unwrap_or(options.channels);
-        options.classes = self.classes.as_deref().map(data::read_classes).transpose()?;
         options.decode.decoder = self.decoder.map_or(Decoder::Auto, Decoder::from);
         options.decode.full_size = self.full_decode;
         options.decode.damaged = if self.refuse_damaged { Damaged::Refuse } else { Damaged::Recover };
         options.max_decoded_bytes = self.max_image_bytes.unwrap_or(options.max_decoded_bytes);
-        Ok(options)
+        options
     }
 
     /// The options that were given, as they are spelled.
@@ -140,6 +155,8 @@ impl DataArgs {
             ("--fit", self.fit.is_some()),
             ("--channels", self.channels.is_some()),
             ("--classes", self.classes.is_some()),
+            ("--image", self.image.is_some()),
+            ("--labels", self.labels.is_some()),
             ("--decoder", self.decoder.is_some()),
             ("--full-decode", self.full_decode),
             ("--refuse-damaged", self.refuse_damaged),
@@ -149,16 +166,29 @@ impl DataArgs {
     }
 }
 
-/// Opens a folder of images or a `.npy` file.
+/// Opens a folder of images, tar shards or a `.npy` file.
 pub fn open_source(path: &Path, args: &DataArgs) -> Result<Arc<dyn Source>> {
     let mut options = OpenOptions::default();
-    options.folder = args.folder_options()?;
+    options.folder.images = args.image_options();
+    options.folder.classes = args.classes.as_deref().map(data::read_classes).transpose()?;
+    options.tar.images = options.folder.images.clone();
+    options.tar.classes = options.folder.classes.clone();
+    options.tar.image = args.image.clone();
+    options.tar.labels = args.labels.as_deref().map(str::parse).transpose()?.unwrap_or_default();
+    let for_shards = args.given().into_iter().filter(|name| path.is_dir() && ["--image", "--labels"].contains(name));
+    let for_shards: Vec<_> = for_shards.collect();
+    ensure!(
+        for_shards.is_empty(),
+        "{}: {} only for tar shards; a folder's classes are its labels",
+        path.display(),
+        options_are(&for_shards)
+    );
     let source = open_path(path, &options)?;
     let given = args.given();
-    // Only a folder's images have a shape to be chosen; ignoring the wish would look like fulfilling it.
+    // Only images have a shape to be chosen; ignoring the wish would look like fulfilling it.
     ensure!(
-        path.is_dir() || given.is_empty(),
-        "{}: {} only for folders of images; this file has {}",
+        source.summary().decoder.is_some() || given.is_empty(),
+        "{}: {} only for folders of images and tar shards; this file has {}",
         path.display(),
         options_are(&given),
         source.layout().first()

@@ -42,7 +42,10 @@ impl Inputs {
             // A source of one file has the same for every sample.
             let one = first == source.file(source.len().saturating_sub(1));
             let count = if one { source.len().min(1) } else { source.len() };
-            (0..count).filter_map(|index| source.file(index)).find(is_it)
+            // Each file of several samples is asked for once.
+            let mut before = None;
+            let files = (0..count).filter_map(|index| source.file(index));
+            files.filter(|file| before.replace(file.clone()).as_ref() != Some(file)).find(is_it)
         })
     }
 }

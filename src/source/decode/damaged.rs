@@ -1,9 +1,11 @@
 //! Damaged images that were delivered nevertheless.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
+use super::Origin;
 use super::jpeg::Damage;
+use crate::source::shown::shown_member;
 
 /// So many are remembered by name.
 const MAX_NAMED: usize = 32;
@@ -24,23 +26,25 @@ struct State {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DamagedImage {
-    /// The file.
+    /// The file, or the archive that it is in.
     pub path: PathBuf,
+    /// Its name in the archive, if it is in one.
+    pub member: Option<String>,
     /// What is wrong with it.
     pub damage: String,
 }
 
 impl DamagedImages {
-    pub(super) fn add(&self, path: &Path, damage: &Damage) {
+    pub(super) fn add(&self, Origin { path, member }: Origin, damage: &Damage) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.count += 1;
-        if state.named.iter().any(|named| named.path == path) {
+        if state.named.iter().any(|named| named.path == path && named.member == member) {
             return;
         }
         let damage = damage.to_string();
         if state.named.len() < MAX_NAMED {
-            log::warn!("{}: damaged, decoded as far as possible: {damage}", path.display());
-            state.named.push(DamagedImage { path: path.into(), damage });
+            log::warn!("{}: damaged, decoded as far as possible: {damage}", shown_member(&path, member.as_deref()));
+            state.named.push(DamagedImage { path, member, damage });
         }
     }
 

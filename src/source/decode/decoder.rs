@@ -1,50 +1,68 @@
-//! Which decoder reads JPEG files, and how.
+//! Which decoders read image files, and how.
 
 use std::fmt;
 use std::str::FromStr;
 
 use super::jpeg::turbo::{self, Library};
+use super::webp::libwebp;
 
-/// What decodes JPEG files.
+/// What decodes JPEG and WebP files. PNG files are always decoded by the same decoder.
 ///
-/// Both give the same bytes for all that both decode; which one was used is part of what identifies a data set, since versions of
-/// libjpeg-turbo may differ.
+/// All give the same bytes for all that they decode; which were used is part of what identifies a data set, since versions of
+/// a library may differ.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Decoder {
-    /// The system's libjpeg-turbo where it is installed, otherwise the one of this crate.
+    /// The system's libjpeg-turbo and libwebp where they are installed, otherwise the decoders that are built in.
     #[default]
     Auto,
-    /// The system's libjpeg-turbo (2.0 or later), loaded at run time. It decodes arithmetic-coded files as well.
+    /// The system's libjpeg-turbo and libwebp: [`TurboJpeg`](Self::TurboJpeg) and [`LibWebp`](Self::LibWebp).
+    System,
+    /// The system's libjpeg-turbo (2.0 or later), loaded at run time. It decodes arithmetic-coded files as well. WebP is decoded
+    /// as by [`Rust`](Self::Rust).
     TurboJpeg,
-    /// The decoder of this crate, in Rust. The same everywhere.
+    /// The system's libwebp, loaded at run time. JPEG is decoded as by [`Rust`](Self::Rust).
+    LibWebp,
+    /// The decoders that are built in, in Rust. The same everywhere.
     Rust,
 }
 
 impl Decoder {
     /// All choices.
-    pub const ALL: [Self; 3] = [Self::Auto, Self::TurboJpeg, Self::Rust];
+    pub const ALL: [Self; 5] = [Self::Auto, Self::System, Self::TurboJpeg, Self::LibWebp, Self::Rust];
 
     /// Its name in options.
     #[must_use]
     pub fn key(self) -> &'static str {
         match self {
             Self::Auto => "auto",
+            Self::System => "system",
             Self::TurboJpeg => "turbojpeg",
+            Self::LibWebp => "libwebp",
             Self::Rust => "rust",
         }
     }
 
-    /// The decoder that this choice means here.
+    /// The decoders that this choice means here.
     ///
     /// # Errors
-    /// [`DecoderUnavailable`] where libjpeg-turbo is asked for and cannot be loaded.
-    pub(super) fn resolve(self) -> Result<Chosen, DecoderUnavailable> {
-        match (self, turbo::library()) {
-            (Self::Auto | Self::TurboJpeg, Ok(library)) => Ok(Chosen::Turbo(library)),
-            (Self::TurboJpeg, Err(reason)) => Err(DecoderUnavailable { reason: reason.clone() }),
-            (Self::Auto, Err(_)) | (Self::Rust, _) => Ok(Chosen::Rust),
-        }
+    /// [`DecoderUnavailable`] where a library is asked for and cannot be loaded.
+    pub(super) fn resolve(self) -> Result<Decoders, DecoderUnavailable> {
+        let unavailable =
+            |library, package, reason: &String| Err(DecoderUnavailable { library, package, reason: reason.clone() });
+        let jpeg = match (self, turbo::library()) {
+            (Self::Auto | Self::System | Self::TurboJpeg, Ok(library)) => Chosen::Turbo(library),
+            (Self::System | Self::TurboJpeg, Err(reason)) => {
+                return unavailable("libjpeg-turbo", "libturbojpeg0", reason);
+            }
+            (Self::Auto, Err(_)) | (Self::LibWebp | Self::Rust, _) => Chosen::Rust,
+        };
+        let webp = match (self, libwebp::library()) {
+            (Self::Auto | Self::System | Self::LibWebp, Ok(library)) => Some(library),
+            (Self::System | Self::LibWebp, Err(reason)) => return unavailable("libwebp", "libwebp7", reason),
+            (Self::Auto, Err(_)) | (Self::TurboJpeg | Self::Rust, _) => None,
+        };
+        Ok(Decoders { jpeg, webp })
     }
 }
 
@@ -64,18 +82,38 @@ impl FromStr for Decoder {
 
 /// No decoder has this name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("no decoder is called {0:?}; there are auto, turbojpeg and rust")]
+#[error("no decoder is called {0:?}; there are auto, system, turbojpeg, libwebp and rust")]
 pub struct UnknownDecoder(String);
 
 /// The decoder that was asked for cannot be used here.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("libjpeg-turbo cannot be loaded ({reason}); install it (Debian: libturbojpeg0), or decode with `rust`")]
+#[error("{library} cannot be loaded ({reason}); install it (Debian: {package}), or decode with `rust`")]
 pub struct DecoderUnavailable {
+    library: &'static str,
+    package: &'static str,
     /// What the system said.
     reason: String,
 }
 
-/// The decoder in use.
+/// The decoders in use.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Decoders {
+    pub(super) jpeg: Chosen,
+    /// `None` for the one that is built in.
+    pub(super) webp: Option<&'static libwebp::Library>,
+}
+
+impl Decoders {
+    /// What decodes WebP, with its version.
+    pub(super) fn webp_name(self) -> String {
+        self.webp.map_or_else(
+            || format!("gpufeed {}", env!("CARGO_PKG_VERSION")),
+            |library| format!("libwebp {}", library.version()),
+        )
+    }
+}
+
+/// The decoder of JPEG in use.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Chosen {
     Turbo(&'static Library),
@@ -95,7 +133,7 @@ impl fmt::Display for Chosen {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct DecodeOptions {
-    /// What decodes JPEG files. Default [`Decoder::Auto`].
+    /// What decodes JPEG and WebP files. Default [`Decoder::Auto`].
     pub decoder: Decoder,
     /// What becomes of images that are damaged inside. Default [`Damaged::Recover`].
     pub damaged: Damaged,

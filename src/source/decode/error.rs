@@ -4,15 +4,17 @@ use std::io;
 use std::path::PathBuf;
 
 use crate::error::SourceError;
-use crate::source::shown::Shown;
+use crate::source::shown::shown_member;
 
 /// An image file cannot be used. The message names the file.
 #[derive(Debug, thiserror::Error)]
-#[error("{}: {problem}", Shown(.path))]
+#[error("{}: {problem}", shown_member(.path, .member.as_deref()))]
 #[non_exhaustive]
 pub struct ImageError {
-    /// The file.
+    /// The file, or the archive that it is in.
     pub path: PathBuf,
+    /// Its name in the archive, if it is in one.
+    pub member: Option<String>,
     /// What is wrong with it.
     #[source]
     pub problem: ImageProblem,

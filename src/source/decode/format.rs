@@ -4,6 +4,9 @@ use image::ImageFormat;
 
 use super::error::ImageProblem;
 
+/// The extensions of the formats that are read.
+pub(in crate::source) const EXTENSIONS: [&str; 8] = ["jpg", "jpeg", "jpe", "jfif", "jif", "png", "apng", "webp"];
+
 /// The format of a file by its first bytes, if it is one of those supported and whole as far as can be told, and the bytes of
 /// the image.
 pub(super) fn of(file: &[u8]) -> Result<(ImageFormat, &[u8]), ImageProblem> {

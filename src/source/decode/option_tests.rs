@@ -77,14 +77,34 @@ fn the_decoder_and_its_version_are_named() {
         Target::new((1, 1), 3, Fit::Crop, 1, options).map(|target| target.decoder_id())
     };
     let rust = id(Decoder::Rust).expect("always there");
-    assert_eq!(
-        rust,
-        concat!("JPEG by gpufeed ", env!("CARGO_PKG_VERSION"), ", large images at a fraction of their size")
-    );
+    let own = concat!("gpufeed ", env!("CARGO_PKG_VERSION"));
+    let options = "large images at a fraction of their size, damaged ones as far as possible";
+    assert_eq!(rust, format!("JPEG by {own}, {options}; WebP by {own}; cropped"));
+    let auto = id(Decoder::Auto).expect("always there");
+    // What one is asked for does not change what the other format is decoded by.
     match id(Decoder::TurboJpeg) {
-        Ok(turbo) => assert!(turbo.starts_with("JPEG by libjpeg-turbo ") && id(Decoder::Auto) == Ok(turbo)),
-        Err(error) => assert!(error.to_string().contains("libturbojpeg0") && id(Decoder::Auto) == Ok(rust)),
+        Ok(turbo) => {
+            assert!(
+                turbo.starts_with("JPEG by libjpeg-turbo ") && turbo.ends_with(&format!("; WebP by {own}; cropped"))
+            );
+            assert!(auto.starts_with("JPEG by libjpeg-turbo "));
+        }
+        Err(error) => assert!(error.to_string().contains("libturbojpeg0") && auto.starts_with("JPEG by gpufeed ")),
     }
+    match id(Decoder::LibWebp) {
+        Ok(webp) => {
+            assert!(webp.starts_with("JPEG by gpufeed ") && webp.contains("; WebP by libwebp "), "{webp}");
+            assert!(auto.contains("; WebP by libwebp "), "{auto}");
+        }
+        Err(error) => assert!(error.to_string().contains("libwebp7") && auto.contains("; WebP by gpufeed "), "{auto}"),
+    }
+    assert!(
+        id(Decoder::System).is_ok_and(|system| system == auto)
+            || id(Decoder::TurboJpeg).and(id(Decoder::LibWebp)).is_err()
+    );
+    let other = DecodeOptions { damaged: Damaged::Refuse, full_size: true, decoder: Decoder::Rust };
+    let other = Target::new((1, 1), 3, Fit::Stretch, 1, other).expect("always there").decoder_id();
+    assert_eq!(other, format!("JPEG by {own}, at full size, damaged ones refused; WebP by {own}; stretched"));
     for decoder in Decoder::ALL {
         assert_eq!(decoder.key().parse(), Ok(decoder));
     }

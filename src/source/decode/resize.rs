@@ -3,9 +3,8 @@
 use fast_image_resize::images::{Image, ImageRef};
 use fast_image_resize::{FilterType, PixelType, ResizeAlg, ResizeOptions, Resizer};
 
-use super::Target;
+use super::{Fit, Target};
 use crate::error::SourceError;
-use crate::source::folder::Fit;
 
 /// The part of an image that becomes the sample, in pixels, which need not be whole.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -55,10 +55,14 @@ impl Scratch {
     }
 
     /// Leaves the sample in `pixels`. Returns what was wrong with the image.
-    pub(super) fn load(&mut self, path: &Path, target: &Target) -> Result<Option<Damage>, ImageProblem> {
-        self.read_file(path, target.max_decoded_bytes)?;
-        let file = std::mem::take(&mut self.file);
-        let decoded = self.decode(&file, target);
+    pub(super) fn load(
+        &mut self,
+        load: impl FnOnce(&mut Vec<u8>) -> Result<(), ImageProblem>,
+        target: &Target,
+    ) -> Result<Option<Damage>, ImageProblem> {
+        let mut file = std::mem::take(&mut self.file);
+        file.clear();
+        let decoded = load(&mut file).and_then(|()| self.decode(&file, target));
         self.file = file;
         let decoded = decoded?;
         let (mut size, mut extent) = (decoded.size, decoded.extent);
@@ -89,7 +93,7 @@ impl Scratch {
         match format::of(file)? {
             (ImageFormat::Jpeg, file) => self.decode_jpeg(file, target),
             (ImageFormat::Png, file) => png::decode(file, limit, &mut self.pixels),
-            (_, file) => webp::decode(file, limit, &mut self.pixels),
+            (_, file) => webp::decode(file, target.decoders.webp, limit, &mut self.pixels),
         }
     }
 
@@ -102,7 +106,7 @@ impl Scratch {
             reduce::divisor((width, height), orientation, (target.width, target.height))
         };
         let (memory, pixels) = (&mut self.jpeg, &mut self.pixels);
-        let jpeg = jpeg::decode(file, target.decoder, target.max_decoded_bytes, divisor, memory, pixels)?;
+        let jpeg = jpeg::decode(file, target.decoders.jpeg, target.max_decoded_bytes, divisor, memory, pixels)?;
         let damage = Some(jpeg.damage).filter(Damage::is_harmful);
         if let Some(damage) = damage.filter(|damage| damage.is_fatal() || target.options.damaged == Damaged::Refuse) {
             return Err(ImageProblem::Damaged(damage.to_string()));
@@ -110,24 +114,6 @@ impl Scratch {
         let shown = |side: u32| f64::from(side) / f64::from(jpeg.divisor);
         let extent = (shown(jpeg.full_size.0), shown(jpeg.full_size.1));
         Ok(Decoded { size: jpeg.size, extent, channels: jpeg.channels, orientation, damage })
-    }
-
-    /// Reads a whole file of at most `limit` bytes.
-    fn read_file(&mut self, path: &Path, limit: u64) -> Result<(), ImageProblem> {
-        // Asked before opening, which would wait for the other end of a pipe.
-        let metadata = fs::metadata(path)?;
-        if !metadata.is_file() {
-            return Err(io::Error::other("not a regular file").into());
-        }
-        self.file.clear();
-        let mut needed = metadata.len();
-        if needed <= limit {
-            // A file that grows meanwhile is not followed beyond the limit.
-            self.file.reserve(usize::try_from(needed).unwrap_or_default());
-            File::open(path)?.take(limit.saturating_add(1)).read_to_end(&mut self.file)?;
-            needed = self.file.len() as u64;
-        }
-        if needed > limit { Err(ImageProblem::TooLarge { needed, limit }) } else { Ok(()) }
     }
 
     /// Makes the result of a step the image.
@@ -149,4 +135,21 @@ impl Scratch {
             self.resizer.reset_internal_buffers();
         }
     }
+}
+
+/// Reads a whole file of at most `limit` bytes into an empty buffer.
+pub(super) fn read_file(path: &Path, limit: u64, bytes: &mut Vec<u8>) -> Result<(), ImageProblem> {
+    // Asked before opening, which would wait for the other end of a pipe.
+    let metadata = fs::metadata(path)?;
+    if !metadata.is_file() {
+        return Err(io::Error::other("not a regular file").into());
+    }
+    let mut needed = metadata.len();
+    if needed <= limit {
+        // A file that grows meanwhile is not followed beyond the limit.
+        bytes.reserve(usize::try_from(needed).unwrap_or_default());
+        File::open(path)?.take(limit.saturating_add(1)).read_to_end(bytes)?;
+        needed = bytes.len() as u64;
+    }
+    if needed > limit { Err(ImageProblem::TooLarge { needed, limit }) } else { Ok(()) }
 }

@@ -5,6 +5,7 @@ use std::io::{self, Read};
 use std::path::Path;
 
 use super::paths::to_bytes;
+use crate::source::decode::EXTENSIONS;
 
 /// What an entry is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,7 +61,7 @@ fn kind(entry: &DirEntry, name: &[u8]) -> Kind {
         return Kind::Hidden;
     }
     let extension = extension(name);
-    let named_like_an_image = extension.as_deref().is_some_and(|extension| IMAGES.contains(&extension));
+    let named_like_an_image = extension.as_deref().is_some_and(|extension| EXTENSIONS.contains(&extension));
     let of = |file: FileType| match file {
         file if file.is_dir() => Kind::Folder,
         file if !file.is_file() => Kind::NoFile,
@@ -79,8 +80,6 @@ fn kind(entry: &DirEntry, name: &[u8]) -> Kind {
     }
 }
 
-/// The extensions of the formats that are read.
-const IMAGES: [&str; 8] = ["jpg", "jpeg", "jpe", "jfif", "jif", "png", "apng", "webp"];
 /// Extensions of pictures that are not read, and which files of the formats that are read get by mistake.
 const PERHAPS_IMAGES: [&str; 14] =
     ["bmp", "dib", "gif", "tif", "tiff", "heic", "heif", "avif", "jp2", "jxl", "ico", "img", "image", "pic"];

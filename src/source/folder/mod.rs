@@ -2,7 +2,6 @@
 
 mod classes;
 mod error;
-mod left_out;
 mod listing;
 mod options;
 mod paths;
@@ -13,14 +12,14 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 pub use self::error::FolderError;
-pub use self::options::{Fit, FolderOptions};
+pub use self::options::FolderOptions;
 use self::paths::PathList;
 use super::decode::{DamagedImages, Target};
 #[cfg(doc)]
 use super::decode::{DecodeOptions, Decoder};
 use super::digest::{Digest, sampled};
 use super::{Class, OutOfRange, SampleContext, Source, SourceSummary};
-use crate::error::{LayoutError, SourceError};
+use crate::error::SourceError;
 use crate::layout::{Element, SampleLayout};
 use crate::staging::SampleWriter;
 
@@ -52,23 +51,25 @@ const SIZES: u64 = 1024;
 ///    `(2126 R + 7152 G + 722 B) / 10000`, rounded down. Alpha is kept for 4 channels, where images without it get 255;
 ///    for 1 and 3 it is dropped and the colours stay as they are stored, whatever was transparent.
 /// 3. The orientation in EXIF or XMP metadata is applied, by the rules of Pillow's `ImageOps.exif_transpose`.
-/// 4. Resizing to the sample's size as [`Fit`] says, by convolution with a triangle filter that widens when shrinking
+/// 4. Resizing to the sample's size as [`Fit`](super::Fit) says, by convolution with a triangle filter that widens when shrinking
 ///    (bilinear with antialiasing). With 4 channels, colours are weighted by their alpha. An image that has the
 ///    sample's size already is not resampled: its bytes are as decoded.
 ///
 /// **JPEG** is decoded by the system's libjpeg-turbo or by this crate's own decoder, to the same bytes ([`Decoder`]). A large
 /// image is decoded at a half, a quarter or an eighth of its size where that is at least twice the sample's size each way
 /// ([`DecodeOptions::full_size`] is the way out). What is damaged inside is decoded as far as possible, as libjpeg does, and
-/// counted in [`damaged`](Self::damaged), or refused ([`DecodeOptions::damaged`]).
+/// counted in [`damaged`](Self::damaged), or refused ([`DecodeOptions::damaged`]). Still **WebP** images are decoded by the
+/// system's libwebp or by the decoder that is built in, to the same bytes.
 ///
 /// Errors while reading are [`ImageError`](super::ImageError)s, which name the file. A truncated file is one of them; damage
 /// within a lossy WebP's data can go unnoticed, as it has no checksums.
 ///
 /// ```no_run
-/// use gpufeed::source::{FolderOptions, FolderSource};
+/// use gpufeed::source::{FolderSource, ImageOptions};
 /// use gpufeed::Source;
 ///
-/// let source = FolderSource::open("imagenet/val", FolderOptions { height: 256, width: 256, ..Default::default() })?;
+/// let images = ImageOptions { height: 256, width: 256, ..Default::default() };
+/// let source = FolderSource::open("imagenet/val", images.into())?;
 /// println!("{} images of {} classes", source.len(), source.classes().len());
 /// # Ok::<(), gpufeed::SourceError>(())
 /// ```
@@ -88,11 +89,8 @@ impl FolderSource {
     /// # Errors
     /// [`FolderError`]; its message names the folder.
     pub fn open(path: impl AsRef<Path>, options: FolderOptions) -> Result<Self, FolderError> {
-        let FolderOptions { height, width, channels, fit, max_decoded_bytes, decode, classes } = options;
-        let layout = SampleLayout::image(height, width, channels)?;
-        let side = |side| u32::try_from(side).map_err(|_| LayoutError::Overflow { what: "an image's side" });
-        let target = Target::new((side(height)?, side(width)?), channels, fit, max_decoded_bytes, decode)?;
-        let (paths, summary) = classes::find(path.as_ref(), classes)?;
+        let (layout, target) = options.images.prepare::<FolderError>()?;
+        let (paths, summary) = classes::find(path.as_ref(), options.classes)?;
         let layout = if summary.classes.is_empty() { layout } else { layout.with_label(Element::I64)? };
         Ok(Self { paths, summary, layout, target, digest: OnceLock::new() })
     }
@@ -103,8 +101,9 @@ impl FolderSource {
         &self.summary.classes
     }
 
-    /// What the bytes of a sample depend on beside the files and the options: the decoder and its version, as in "JPEG by
-    /// libjpeg-turbo 2.1.5, large images at a fraction of their size".
+    /// What the bytes of a sample depend on beside the files and their layout: the decoders with their versions and options, as
+    /// in "JPEG by libjpeg-turbo 2.1.5, large images at a fraction of their size, damaged ones as far as possible; WebP by
+    /// libwebp 1.2.4; cropped". A token to resume keeps it: a mended image is other data than a refused one.
     #[must_use]
     pub fn decoder_id(&self) -> String {
         self.target.decoder_id()

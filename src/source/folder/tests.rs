@@ -4,7 +4,7 @@ use image::{Rgb, RgbImage};
 use tempfile::TempDir;
 
 use super::*;
-use crate::source::LeftOutReason;
+use crate::source::{ImageOptions, LeftOutReason};
 use crate::staging::SampleBuffer;
 
 /// A folder with these files: each image is one pixel whose red is its position in the list; others are empty.
@@ -23,8 +23,13 @@ fn folder(files: &[&str]) -> TempDir {
     root
 }
 
+/// Samples of one pixel.
+fn tiny() -> ImageOptions {
+    ImageOptions { height: 1, width: 1, ..ImageOptions::default() }
+}
+
 fn open(root: &TempDir) -> Result<FolderSource, FolderError> {
-    FolderSource::open(root.path(), FolderOptions { height: 1, width: 1, ..FolderOptions::default() })
+    FolderSource::open(root.path(), FolderOptions { images: tiny(), classes: None })
 }
 
 fn read(source: &FolderSource, index: u64) -> Result<(), SourceError> {
@@ -96,7 +101,7 @@ fn a_list_of_classes_fixes_the_labels() {
     let root = folder(&["cat/1.png", "cow/1.png", "cow/2.png", "dog/1.png"]);
     let open = |names: &[&str]| {
         let classes = Some(names.iter().map(|&name| name.to_owned()).collect());
-        FolderSource::open(root.path(), FolderOptions { height: 1, width: 1, classes, ..FolderOptions::default() })
+        FolderSource::open(root.path(), FolderOptions { images: tiny(), classes })
     };
     let source = open(&["dog", "bird", "cat"]).expect("two classes");
     assert_eq!(classes(&source), [("dog", 1), ("bird", 0), ("cat", 1)]);
@@ -143,10 +148,8 @@ fn an_image_that_went_away_is_an_error_with_its_name() {
 #[test]
 fn options_that_make_no_image_are_refused() {
     let root = folder(&["1.png"]);
-    for options in [
-        FolderOptions { channels: 2, ..FolderOptions::default() },
-        FolderOptions { height: 0, ..FolderOptions::default() },
-    ] {
+    for images in [ImageOptions { channels: 2, ..tiny() }, ImageOptions { height: 0, ..tiny() }] {
+        let options = FolderOptions { images, classes: None };
         assert!(matches!(FolderSource::open(root.path(), options), Err(FolderError::Layout(_))));
     }
 }

@@ -3,9 +3,9 @@
 use std::io;
 use std::path::Path;
 
-use super::left_out::Tally;
 use super::listing::{Kind, Listing, extension, starts_as_image};
 use super::paths::{PathList, below, to_os};
+use crate::source::left_out::Tally;
 use crate::source::{FileIdentity, LeftOutReason};
 
 /// Folders that file managers, archivers and file systems keep for themselves.

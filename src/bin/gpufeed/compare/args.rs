@@ -38,7 +38,8 @@ const DEFAULT_SECONDS: f64 = 35.0;
 #[derive(Debug, Args)]
 #[command(after_long_help = help())]
 pub struct CompareArgs {
-    /// A folder of JPEG, PNG and WebP images, or a .npy file [default: random images in memory]
+    /// A folder of JPEG, PNG and WebP images, tar shards (as in 'train-{000..146}.tar', quoted), or a .npy file [default: random
+    /// images in memory]
     pub data: Option<PathBuf>,
     /// Compare on this device: an API (vulkan), an id (vulkan:0, host), or a part of a name; may be repeated [default: all]
     #[arg(long = "device", value_name = "DEVICE")]

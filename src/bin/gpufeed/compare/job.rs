@@ -111,9 +111,17 @@ impl Samples {
         if let Some(path) = &args.data {
             return Ok(Self::Path { path: path.clone(), images: args.images.clone() });
         }
-        let given: Vec<&str> =
-            args.images.given().into_iter().filter(|name| matches!(*name, "--fit" | "--classes")).collect();
-        ensure!(given.is_empty(), "{} only for folders of images, and no data was given", options_are(&given));
+        let given: Vec<&str> = args
+            .images
+            .given()
+            .into_iter()
+            .filter(|name| matches!(*name, "--fit" | "--classes" | "--image" | "--labels"))
+            .collect();
+        ensure!(
+            given.is_empty(),
+            "{} only for folders of images and tar shards, and no data was given",
+            options_are(&given)
+        );
         let size = args.images.size.unwrap_or(HxW { height: 224, width: 224 });
         let channels = args.images.channels.unwrap_or(3);
         let sample = SampleLayout::image(size.height, size.width, channels)?.byte_len();

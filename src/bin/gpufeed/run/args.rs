@@ -18,7 +18,8 @@ use crate::units;
 
 #[derive(Debug, Args)]
 pub struct RunArgs {
-    /// A folder of JPEG, PNG and WebP images, or a .npy file (labels: NAME.labels.npy beside it)
+    /// A folder of JPEG, PNG and WebP images, tar shards (as in 'train-{000..146}.tar', quoted), or a .npy file (labels:
+    /// NAME.labels.npy beside it)
     pub data: PathBuf,
     /// Device: auto, an API (vulkan), an id (vulkan:0, host), or a part of a name; see `gpufeed devices`. Given several
     /// times, the devices are fed together and share each epoch

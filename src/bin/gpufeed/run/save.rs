@@ -13,7 +13,7 @@ use crate::output_file::{Inputs, OutputFile, Part};
 
 /// The names of the classes by label, as `--classes` takes them.
 const CLASSES: &str = "labels.classes.json";
-/// The file of each index, one a line.
+/// The file of each index, one a line; where several samples lie in a file, as `FILE: MEMBER`.
 const FILES: &str = "indices.files.txt";
 
 /// A folder that batches are saved to, numbered through all epochs.
@@ -47,8 +47,9 @@ impl Saver {
         if !classes.is_empty() {
             self.output(CLASSES)?.write(serde_json::to_string_pretty(&classes)?.as_bytes())?;
         }
-        // Where each sample has a file of its own.
-        if source.file(0) == source.file(source.len().saturating_sub(1)) && source.len() > 1 {
+        // Where each sample has a file of its own, or a name in it.
+        let one_file = source.file(0) == source.file(source.len().saturating_sub(1)) && source.len() > 1;
+        if one_file && source.member(0).is_none() {
             return Ok(());
         }
         let output = self.output(FILES)?;
@@ -96,8 +97,9 @@ impl Saver {
 /// Control characters and backslashes are escaped, so that a file stays a line.
 fn write_files(source: &dyn Source, part: &Part) -> io::Result<()> {
     let mut out = BufWriter::new(part.handle()?);
-    for file in (0..source.len()).map_while(|index| source.file(index)) {
-        for c in file.to_string_lossy().chars() {
+    for (index, file) in (0..source.len()).map_while(|index| Some((index, source.file(index)?))) {
+        let member = source.member(index).map(|member| format!(": {member}")).unwrap_or_default();
+        for c in file.to_string_lossy().chars().chain(member.chars()) {
             match c {
                 '\\' => out.write_all(b"\\\\")?,
                 c if c.is_control() => write!(out, "{}", c.escape_default())?,

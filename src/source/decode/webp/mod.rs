@@ -1,17 +1,25 @@
-//! WebP files.
+//! WebP files, by libwebp or by the decoder of the `image` crate.
+
+pub(super) mod libwebp;
 
 use std::io::Cursor;
 
 use image::codecs::webp::WebPDecoder;
 use image::{ImageDecoder, ImageError as DecodeError};
 
+use self::libwebp::Library;
 use super::error::ImageProblem;
 use super::exif;
 use super::scratch::Decoded;
 
 /// Decodes a file, up to the end of its RIFF container, into `pixels`, whose contents are replaced. Of an animation the first
-/// frame counts.
-pub(super) fn decode(file: &[u8], limit: u64, pixels: &mut Vec<u8>) -> Result<Decoded, ImageProblem> {
+/// frame counts. Still images are decoded by `library` where there is one.
+pub(super) fn decode(
+    file: &[u8],
+    library: Option<&Library>,
+    limit: u64,
+    pixels: &mut Vec<u8>,
+) -> Result<Decoded, ImageProblem> {
     let refused = |error: DecodeError| match error {
         DecodeError::IoError(error) => ImageProblem::Io(error),
         error => ImageProblem::Decode(error.into()),
@@ -25,6 +33,17 @@ pub(super) fn decode(file: &[u8], limit: u64, pixels: &mut Vec<u8>) -> Result<De
     // Cleared, so that nothing of the image before shows through where the decoder stops early.
     pixels.clear();
     pixels.resize(bytes, 0);
-    decoder.read_image(pixels).map_err(refused)?;
+    match library.filter(|_| !decoder.has_animation()) {
+        Some(library) if library.decode(file, size, channels, pixels) => {}
+        Some(_) => {
+            // libwebp gives no reason; the other decoder does, unless it sees none.
+            decoder.read_image(pixels).map_err(refused)?;
+            return Err(ImageProblem::Decode("libwebp refuses it".into()));
+        }
+        None => decoder.read_image(pixels).map_err(refused)?,
+    }
     Ok(Decoded::whole(size, channels, exif::of_webp(file).orientation()))
 }
+
+#[cfg(all(test, not(miri)))]
+mod tests;

@@ -1,4 +1,4 @@
-//! Counting what is left out of a folder.
+//! Counting what is left out of the samples.
 
 use std::collections::BTreeMap;
 
@@ -20,6 +20,13 @@ impl Tally {
         let kind = if !known && full() { OTHERS.to_owned() } else { kind };
         let first = || String::from_utf8_lossy(path).into_owned();
         self.0.entry((reason, kind)).or_insert_with(|| (0, first())).0 += count;
+    }
+
+    /// Counts what another has counted, whose paths begin with `prefix`.
+    pub(super) fn merge(&mut self, other: Self, prefix: &str) {
+        for ((reason, kind), (count, first)) in other.0 {
+            self.add(reason, kind, count, format!("{prefix}{first}").as_bytes());
+        }
     }
 
     pub(super) fn finish(self) -> Vec<LeftOut> {
