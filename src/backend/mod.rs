@@ -49,6 +49,7 @@
 //! [`Input::Direct`], and there is no slot. *Pushed*: an application's frames go through the same slots as staged samples.
 
 mod completions;
+mod consumer;
 #[cfg(feature = "cuda")]
 pub mod cuda;
 mod footprint;
@@ -60,6 +61,7 @@ mod times;
 pub mod wgpu;
 
 pub use crate::strategy::{Strategy, UnknownStrategy};
+pub use consumer::{Consumer, Seen};
 pub use footprint::{Footprint, MemoryUse};
 pub use info::{AdapterInfo, Api, DeviceType, StrategySupport};
 pub use times::{GpuSpan, GpuTimes};
@@ -82,6 +84,8 @@ pub trait Backend: sealed::Sealed + Clone + Send + Sync + 'static {
     type Lane: Lane<Tensor = Self::Tensor>;
     /// The tensors of this backend.
     type Tensor: Tensor;
+    /// What uses batches in measurements.
+    type Consumer: Consumer<Tensor = Self::Tensor>;
 
     /// The device and its driver.
     fn info(&self) -> &AdapterInfo;
@@ -139,6 +143,12 @@ pub trait Backend: sealed::Sealed + Clone + Send + Sync + 'static {
         let _ = at_least;
         Ok(None)
     }
+
+    /// Makes what uses batches in measurements beside a consumer that computes.
+    ///
+    /// # Errors
+    /// The device's error.
+    fn consumer(&self) -> Result<Self::Consumer, DeviceError>;
 }
 
 /// Keeps the traits of this module to the crate.

@@ -69,6 +69,7 @@ mod bandwidth;
 mod buffers;
 mod callbacks;
 mod clock;
+mod consumer;
 mod default_strategy;
 mod device;
 mod direct;
@@ -91,6 +92,7 @@ mod wait;
 mod work;
 
 pub use adapters::{adapters, adapters_of};
+pub use consumer::WgpuConsumer;
 pub use device::{WgpuBackend, open_device};
 pub use lane::WgpuLane;
 pub use requirements::{Requirements, requirements};
