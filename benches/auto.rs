@@ -10,7 +10,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use gpufeed::measure::report::Settings;
+use gpufeed::measure::report::{HandOver, Settings};
 use gpufeed::measure::{MIN_ROUNDS, Plan, Ratio, Summary};
 use gpufeed::source::random_images;
 use gpufeed::{AnyBackend, AutoOptions, LoaderOptions, Normalize, SampleLayout, Source, Strategy, Tuned, devices};
@@ -100,7 +100,15 @@ fn settings(
     let LoaderOptions { batch_size, slots, outputs, .. } = *options;
     let with = |strategy: Strategy| {
         let counts = if strategy.is_direct() { vec![options.workers] } else { counts.clone() };
-        counts.into_iter().map(move |workers| Settings { strategy, batch_size, workers, slots, outputs })
+        counts.into_iter().map(move |workers| Settings {
+            strategy,
+            batch_size,
+            workers,
+            slots,
+            outputs,
+            compute_us: 0,
+            hand_over: HandOver::Queued,
+        })
     };
     Strategy::ALL.iter().filter(runs).flat_map(|&strategy| with(strategy)).collect()
 }

@@ -14,8 +14,10 @@
 
 mod auto;
 mod bounds;
+mod busy;
 mod ceilings;
 mod comparison;
+mod computing;
 mod cpu;
 mod cycled;
 mod device_clock;

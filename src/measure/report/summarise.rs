@@ -1,8 +1,8 @@
 //! What follows from the samples of a report: figures, what held each configuration back, winners. Pure.
 
-use super::columns::Measured;
 use super::configuration::{Configuration, Round, Settings};
 use super::device::{DeviceReport, Winner};
+use super::measured::Measured;
 use crate::loader::{Finding, LoaderStats, Setup};
 use crate::measure::bounds::{Work, credible};
 use crate::measure::stats::{Summary, leader};
@@ -19,30 +19,17 @@ impl DeviceReport {
             row.figures = figures;
             row.held_back = row.judge();
         }
-        self.winner = winner(&best_of_each_strategy(&self.measured()));
-        self.sweep = self.sweep();
+        let (idle, busy): (Vec<_>, Vec<_>) = self.measured().into_iter().partition(|row| row.settings.is_idle());
+        let winner = winner(&best_of_each_strategy(&idle));
+        let (sweep, busy) = (winners(&idle), winners(&busy));
+        self.winner = winner;
+        // One combination of sizes is no sweep.
+        self.sweep = if sweep.len() < 2 { Vec::new() } else { sweep };
+        self.busy = busy;
     }
 
     fn measured(&self) -> Vec<&Configuration> {
         self.configurations.iter().filter(|row| row.is_measured()).collect()
-    }
-
-    /// The winners of each combination of sizes, where there are several.
-    fn sweep(&self) -> Vec<Winner> {
-        let measured = self.measured();
-        let mut sizes: Vec<Settings> = Vec::new();
-        for row in &measured {
-            if !sizes.iter().any(|known| known.same_sizes(&row.settings)) {
-                sizes.push(row.settings);
-            }
-        }
-        if sizes.len() < 2 {
-            return Vec::new();
-        }
-        let group = |sizes: &Settings| -> Vec<&Configuration> {
-            measured.iter().copied().filter(|row| row.settings.same_sizes(sizes)).collect()
-        };
-        sizes.iter().filter_map(|sizes| winner(&group(sizes))).collect()
     }
 
     /// Sums the host's reference up, and drops ceilings that cannot be.
@@ -51,6 +38,9 @@ impl DeviceReport {
             ceilings.host_memcpy_gb_s = Summary::of(&ceilings.host_memcpy_samples).map(|summary| summary.median);
             let error = &mut ceilings.device_copy_error;
             take_doubtful(&mut ceilings.device_copy_gb_s, Work::Copy, None, |why| *error = Some(why));
+            take_doubtful(&mut ceilings.batch_copy_gb_s, Work::Copy, None, |why| {
+                log::warn!("the copy of a batch: {why}");
+            });
             take_doubtful(&mut ceilings.pageable_copy_gb_s, Work::Copy, None, |why| {
                 log::warn!("the copy from pageable memory: {why}");
             });
@@ -115,6 +105,20 @@ fn total(rounds: &[Round]) -> LoaderStats {
         sum.waits.idle_s += stats.waits.idle_s;
     }
     sum
+}
+
+/// The winner of each combination of everything but the strategy.
+fn winners(measured: &[&Configuration]) -> Vec<Winner> {
+    let mut sizes: Vec<Settings> = Vec::new();
+    for row in measured {
+        if !sizes.iter().any(|known| known.same_sizes(&row.settings)) {
+            sizes.push(row.settings);
+        }
+    }
+    let group = |sizes: &Settings| -> Vec<&Configuration> {
+        measured.iter().copied().filter(|row| row.settings.same_sizes(sizes)).collect()
+    };
+    sizes.iter().filter_map(|sizes| winner(&group(sizes))).collect()
 }
 
 /// Each strategy with the settings that it is fastest with.
