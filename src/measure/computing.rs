@@ -11,6 +11,9 @@ use super::stats::Summary;
 use crate::backend::Backend;
 use crate::error::DeviceError;
 
+/// How long work is looked for.
+const CALIBRATION: Duration = Duration::from_secs(3);
+
 impl<B: Backend> Comparison<'_, B> {
     /// Makes the consumer, if any configuration has one that computes, and finds out how much work takes how long. Where that fails those
     /// configurations have, and the others are compared.
@@ -31,7 +34,7 @@ impl<B: Backend> Comparison<'_, B> {
                 return;
             }
             let Some(load) = &mut self.load else { return };
-            match calibrate(&mut load.consumer, Duration::from_micros(compute_us.into())) {
+            match calibrate(&mut load.consumer, Duration::from_micros(compute_us.into()), CALIBRATION) {
                 Ok(work) => {
                     load.works.push(TimedWork { compute_us, work, alone_s: vec![work.alone_s] });
                     self.report_event(&Event::Calibrated { compute_us, alone_us: 1e6 * work.alone_s });

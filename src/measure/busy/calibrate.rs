@@ -15,21 +15,27 @@ pub(in crate::measure) struct Work {
 
 /// This close is close enough: what is reported is what was measured, and not what was asked for.
 const CLOSE: f64 = 0.01;
-/// Twice or half of what was asked for is something else.
-const TOO_FAR: f64 = 2.0;
+/// A device of which so many times more iterations take no longer, after so many, has stopped counting them.
+const STOPPED: (f64, u32) = (4.0, 1 << 14);
 /// Turns of the search, at most: a clock that rises takes one more, a noisy machine all of them.
 const TURNS: usize = 10;
 /// Iterations that every device does within a millisecond.
 const FIRST: u32 = 64;
 /// Launches of one burst, and how long they take together about.
-const LAUNCHES: (f64, f64) = (3.0, 64.0);
-const LENGTH: Duration = Duration::from_millis(10);
+const LAUNCHES: (f64, f64) = (1.0, 64.0);
+const LENGTH: Duration = Duration::from_millis(5);
 
-/// Finds the work that takes `wanted` alone on the consumer's device. A kernel's start is part of it.
+/// Finds the work that takes about `wanted` alone on the consumer's device, and looks for it no longer than `most`. A kernel's start is
+/// part of it. A machine that does much else makes it less exact, and what it takes is measured in any case.
 ///
 /// # Errors
-/// The device's error; [`DeviceError::Refused`] where no work is near to that long.
-pub(in crate::measure) fn calibrate<C: Consumer>(consumer: &mut C, wanted: Duration) -> Result<Work, DeviceError> {
+/// The device's error; [`DeviceError::Refused`] where no number of iterations is so long.
+pub(in crate::measure) fn calibrate<C: Consumer>(
+    consumer: &mut C,
+    wanted: Duration,
+    most: Duration,
+) -> Result<Work, DeviceError> {
+    let start = Instant::now();
     let mut search = Search::new(wanted.as_secs_f64());
     let mut next = Some(FIRST);
     for _ in 0..TURNS {
@@ -37,13 +43,16 @@ pub(in crate::measure) fn calibrate<C: Consumer>(consumer: &mut C, wanted: Durat
         // What else the machine does only ever makes it longer.
         let measured = bursts::<C, 3>(consumer, iterations, wanted)?[0];
         next = search.next(iterations, measured);
+        if start.elapsed() > most {
+            break;
+        }
     }
-    let (iterations, at_best) = search.closest();
-    if (TOO_FAR.recip()..TOO_FAR).contains(&(at_best / wanted.as_secs_f64())) {
+    let (iterations, at_best) = search.closest;
+    if !search.stopped {
         return Ok(Work { iterations, alone_s: time_alone(consumer, iterations, wanted)? });
     }
     let message = format!(
-        "no work on it takes {} us alone: {iterations} iterations take {:.0} us",
+        "no work on it takes {} us alone: {iterations} iterations take {:.0} us, and more take no longer",
         wanted.as_micros(),
         at_best * 1e6
     );
@@ -92,11 +101,13 @@ struct Search {
     last: Option<(u32, f64)>,
     /// What came nearest, with its time.
     closest: (u32, f64),
+    /// Whether more iterations take no longer, and still too short.
+    stopped: bool,
 }
 
 impl Search {
     fn new(wanted: f64) -> Self {
-        Self { wanted, last: None, closest: (FIRST, 0.0) }
+        Self { wanted, last: None, closest: (FIRST, 0.0), stopped: false }
     }
 
     /// What to try after so many iterations took `measured` seconds; `None` if that is it.
@@ -111,6 +122,11 @@ impl Search {
         }
         let before = self.last.replace((iterations, measured)).unwrap_or((0, 0.0));
         let (from, at) = (f64::from(iterations), measured.max(1e-9));
+        let more = from >= STOPPED.0 * f64::from(before.0) && before.0 >= STOPPED.1;
+        self.stopped = more && measured < 1.5 * before.1 && measured < self.wanted / 2.0;
+        if self.stopped {
+            return None;
+        }
         // A start costs time, and iterations cost it evenly.
         let slope = (at - before.1) / (from - f64::from(before.0));
         let on_the_line = from + (self.wanted - at) / slope;
@@ -120,11 +136,6 @@ impl Search {
         let next = next.clamp((from / 16.0).max(1.0), (from * 16.0).min(f64::from(u32::MAX))) as u32;
         (next != iterations).then_some(next)
     }
-
-    /// What came nearest to it, with its time in seconds.
-    fn closest(&self) -> (u32, f64) {
-        self.closest
-    }
 }
 
 #[cfg(test)]
@@ -132,6 +143,8 @@ mod tests {
     use super::*;
     use crate::backend::Backend;
     use crate::backend::host::HostBackend;
+
+    const ENOUGH: Duration = Duration::from_secs(60);
 
     /// The turns it takes and the iterations it ends with, where a launch of `n` iterations takes `time(n)`.
     fn search(wanted: f64, time: impl Fn(u32) -> f64) -> (usize, u32) {
@@ -165,7 +178,7 @@ mod tests {
             let Some(next) = search.next(iterations, measured) else { break };
             iterations = next;
         }
-        let (found, _) = search.closest();
+        let (found, _) = search.closest;
         assert!((49_000..=50_300).contains(&found), "{found} after {turns}");
     }
 
@@ -194,14 +207,15 @@ mod tests {
                 Ok(crate::backend::Seen::default())
             }
         }
-        let refused = calibrate(&mut Stops(0), Duration::from_secs(1)).expect_err("it stops");
+        let refused = calibrate(&mut Stops(0), Duration::from_secs(1), ENOUGH).expect_err("it stops");
         assert!(refused.to_string().contains("no work on it takes 1000000 us alone"), "{refused}");
     }
 
     #[test]
     fn the_host_finds_work_that_is_about_as_long_as_asked() {
         let mut consumer = HostBackend::new().consumer().expect("the host computes");
-        let work = calibrate(&mut consumer, Duration::from_millis(1)).expect("the CPU does as much as is asked");
+        let work =
+            calibrate(&mut consumer, Duration::from_millis(1), ENOUGH).expect("the CPU does as much as is asked");
         // Not how long, which a busy machine decides: that it is the measured time of a real number of iterations.
         assert!(work.iterations > 1 && work.alone_s > 0.0, "{work:?}");
     }
