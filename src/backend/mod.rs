@@ -99,6 +99,13 @@ pub trait Backend: sealed::Sealed + Clone + Send + Sync + 'static {
     /// [`Unsupported`] says why not.
     fn supports(&self, strategy: Strategy) -> Result<(), Unsupported>;
 
+    /// Whether a strategy's copies run beside what an application queues on the device, and so are hidden behind its work, and not in turn
+    /// with it.
+    fn copies_beside(&self, strategy: Strategy) -> bool {
+        let _ = strategy;
+        false
+    }
+
     /// The bytes a lane would take. Allocates nothing.
     ///
     /// # Errors

@@ -170,7 +170,7 @@ fn a_consumer_that_computes_is_a_row_of_its_own_with_what_was_hidden() {
     let figure = |row: &Configuration, key| row.figures.get(key);
     assert_eq!((figure(idle, "compute_us"), figure(idle, "hidden_percent")), (Some(0.0), None));
     assert!(busy.compute_alone_us > Some(0.0) && figure(busy, "compute_us") == busy.compute_alone_us, "{busy:?}");
-    assert!(figure(busy, "step_us") >= figure(busy, "compute_us").map(|us| us / 2.0), "{busy:?}");
+    assert!(figure(busy, "step_us") > Some(0.0), "{busy:?}");
     for row in [busy, blocking] {
         assert!(figure(row, "hidden_percent").is_some_and(|share| (0.0..=100.0).contains(&share)), "{row:?}");
         assert!(figure(row, "ideal_us") >= figure(row, "compute_us") && figure(row, "cpu_waits_us").is_some());

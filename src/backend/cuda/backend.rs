@@ -38,6 +38,11 @@ impl Backend for CudaBackend {
         }
     }
 
+    /// On streams of gpufeed's own. Page-locking and unlocking wait for the whole device.
+    fn copies_beside(&self, strategy: Strategy) -> bool {
+        strategy != Strategy::PinPerBatch && self.supports(strategy).is_ok()
+    }
+
     fn footprint(&self, spec: &LaneSpec) -> Result<Footprint, OpenError> {
         self.supports(spec.strategy)?;
         spec.preprocess.validate(spec.layout.sample())?;

@@ -42,6 +42,12 @@ impl Backend for WgpuBackend {
         }
     }
 
+    /// wgpu has one queue; what copies on another is Vulkan's.
+    fn copies_beside(&self, strategy: Strategy) -> bool {
+        let copies = matches!(strategy, Strategy::SystemRing | Strategy::Imported) && self.supports(strategy).is_ok();
+        copies && self.tuning().copies != CopyQueue::Main && self.has_second_queue().is_ok()
+    }
+
     fn footprint(&self, spec: &LaneSpec) -> Result<Footprint, OpenError> {
         self.supports(spec.strategy)?;
         check_direct(spec)?;

@@ -3,7 +3,7 @@
 use super::configuration::{Configuration, Round, Settings};
 use super::device::{DeviceReport, Winner};
 use super::measured::Measured;
-use crate::loader::{Finding, LoaderStats, Setup};
+use crate::loader::{Beside, Finding, LoaderStats, Setup};
 use crate::measure::bounds::{Work, credible};
 use crate::measure::stats::{Summary, leader};
 
@@ -17,7 +17,10 @@ impl DeviceReport {
             self.configurations.iter().map(|row| Measured::of(self, row, &row.rounds).figures()).collect();
         for (row, figures) in self.configurations.iter_mut().zip(figures) {
             row.figures = figures;
-            row.held_back = row.judge();
+        }
+        let held_back: Vec<_> = self.configurations.iter().map(|row| self.judge(row)).collect();
+        for (row, held_back) in self.configurations.iter_mut().zip(held_back) {
+            row.held_back = held_back;
         }
         let (idle, busy): (Vec<_>, Vec<_>) = self.measured().into_iter().partition(|row| row.settings.is_idle());
         let winner = winner(&best_of_each_strategy(&idle));
@@ -73,13 +76,44 @@ impl Configuration {
             doubts.push(format!("kernels by the device's clock: {why}"));
         });
     }
+}
 
-    /// What held it back over all rounds. The device's clock was asked in a pass of its own, and speaks for all.
-    fn judge(&self) -> Option<Finding> {
-        let Settings { strategy, workers, slots, outputs, .. } = self.settings;
-        let gpu = self.gpu.filter(|_| self.doubts.is_empty()).map(|gpu| gpu.times);
-        let times = LoaderStats { gpu, ..total(&self.rounds) };
-        (!self.rounds.is_empty()).then(|| Finding::of(&times, Setup { strategy, workers, slots, outputs }))
+/// A strategy that hides less than this of what could be hidden does not hide its copies, one that hides more than the other bound does.
+const HIDES: (f64, f64) = (50.0, 80.0);
+
+impl DeviceReport {
+    /// What held a configuration back over all rounds. The device's clock was asked in a pass of its own, beside an idle consumer, and
+    /// speaks for all.
+    fn judge(&self, row: &Configuration) -> Option<Finding> {
+        if row.rounds.is_empty() {
+            return None;
+        }
+        let Settings { strategy, workers, slots, outputs, .. } = row.settings;
+        let idle = self.configurations.iter().find(|other| other.settings == row.settings.idle()).unwrap_or(row);
+        let gpu = idle.gpu.filter(|_| idle.doubts.is_empty()).map(|gpu| gpu.times);
+        let times = LoaderStats { gpu, ..total(&row.rounds) };
+        let beside = self.beside(row);
+        Some(Finding::of(&times, Setup { strategy, workers, slots, outputs, beside }))
+    }
+
+    /// What was measured of the consumer's work beside a configuration, and who hides its copies behind it.
+    fn beside(&self, row: &Configuration) -> Beside {
+        let figure = |row: &Configuration, key| row.figures.get(key);
+        let hidden = figure(row, "hidden_percent");
+        let hides = |other: &&Configuration| {
+            other.is_measured()
+                && other.settings.same_sizes(&row.settings)
+                && figure(other, "hidden_percent") >= Some(HIDES.1)
+                && figure(other, "step_us") < figure(row, "step_us")
+        };
+        let step = |row: &&Configuration| figure(row, "step_us").unwrap_or(f64::INFINITY);
+        let others = self.configurations.iter().filter(|_| hidden < Some(HIDES.0)).filter(hides);
+        let best = others.min_by(|one, other| step(one).total_cmp(&step(other)));
+        Beside {
+            compute_s: row.compute_alone_us.filter(|_| hidden.is_some()).map(|us| us / 1e6),
+            hidden: hidden.map(|percent| percent / 100.0),
+            hidden_by: best.filter(|_| hidden.is_some()).map(|row| row.settings.strategy),
+        }
     }
 }
 

@@ -137,3 +137,33 @@ fn what_is_hidden_follows_from_the_steps_beside_both_consumers() {
     assert_eq!(report.winner.map(|won| won.settings.strategy), Some(Strategy::Imported), "beside an idle consumer");
     assert!(report.sweep.is_empty());
 }
+
+#[test]
+fn a_recorded_configuration_whose_copies_are_not_hidden_is_told_who_hides_them() {
+    let waits = PumpWaits { device_s: 0.9, ..PumpWaits::default() };
+    let mut rows = vec![
+        steps(Strategy::SystemRing, 0, 1200.0),
+        steps(Strategy::SystemRing, 990, 1250.0),
+        steps(Strategy::Imported, 0, 1100.0),
+        steps(Strategy::Imported, 990, 2050.0),
+    ];
+    for row in &mut rows {
+        let gpu = row.gpu.take();
+        for round in &mut row.rounds {
+            round.stats = LoaderStats { batches: 1000, active_s: round.seconds, waits, ..LoaderStats::default() };
+            round.stats.waits.device_s *= round.seconds;
+        }
+        // Asked once, of the loader beside an idle consumer.
+        row.gpu = gpu.filter(|_| row.settings.is_idle());
+    }
+    let mut report = device(rows);
+    report.summarise();
+    let held_back = |row: usize| report.configurations[row].held_back.expect("judged");
+    assert_eq!((held_back(3).bottleneck, held_back(3).hidden_by), (Bottleneck::NotHidden, Some(Strategy::SystemRing)));
+    assert!(held_back(3).evidence.hidden.is_some_and(|share| (share - 0.05).abs() < 1e-9));
+    assert!(held_back(3).describe().ends_with("; `system-ring` would hide them"), "{}", held_back(3).describe());
+    // The ring's own are hidden, and its consumer works all the time.
+    assert_eq!((held_back(1).bottleneck, held_back(1).hidden_by), (Bottleneck::Consumer, None));
+    // Beside a consumer that does nothing there is nothing to hide behind.
+    assert!([0, 2].iter().all(|&row| held_back(row).hidden_by.is_none() && held_back(row).evidence.hidden.is_none()));
+}
