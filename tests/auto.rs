@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use gpufeed::source::random_images;
 use gpufeed::{
-    AnyBackend, AnyLoader, AutoOptions, LoaderOptions, Normalize, OpenError, SampleContext, SampleLayout, SampleWriter, Source,
-    SourceError, Strategy, SyntheticSource, Tuned,
+    AnyBackend, AnyLoader, AutoOptions, LoaderOptions, Normalize, OpenError, SampleContext, SampleLayout, SampleWriter,
+    Source, SourceError, Strategy, SyntheticSource, Tuned,
 };
 
 /// Of `host`, `vulkan:0` and `gl:0` those that are there; the others are skipped in sight.

@@ -322,7 +322,7 @@ impl<B: Backend> Loader<B> {
 
     /// A strategy of the device whose copies run beside its user's work, where those of this one do not.
     fn hidden_by(&self) -> Option<Strategy> {
-        let in_memory = self.source.memory().is_some();
+        let in_memory = self.source.direct().is_some();
         let hides = |strategy: &&Strategy| {
             !strategy.allocates_per_batch()
                 && (in_memory || !strategy.is_direct())

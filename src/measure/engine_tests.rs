@@ -203,8 +203,8 @@ impl Source for Swapped {
         self.0.len()
     }
 
-    fn read(&self, index: u64, out: &mut SampleWriter<'_>) -> Result<(), SourceError> {
+    fn read(&self, sample: &SampleContext, out: &mut SampleWriter<'_>) -> Result<(), SourceError> {
         let later = self.1.fetch_add(1, Ordering::Relaxed) >= 200;
-        self.0.read(if later { index ^ 1 } else { index }, out)
+        self.0.read(&if later { sample.at(sample.index ^ 1) } else { *sample }, out)
     }
 }

@@ -80,7 +80,7 @@ impl Consumer for CudaConsumer {
     }
 
     fn seen(&mut self) -> Result<Seen, DeviceError> {
-        let read = download(&self.stream, &self.seen, self.seen.bytes());
+        let read = download(&self.stream, &self.seen, 0, self.seen.bytes());
         let bytes = read.map_err(|error| self.failed(error))?;
         self.seen.clear(&self.stream).map_err(|error| self.failed(error))?;
         let words: Vec<u32> = bytes.as_chunks().0.iter().map(|&word| u32::from_ne_bytes(word)).collect();

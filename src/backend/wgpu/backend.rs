@@ -44,8 +44,7 @@ impl Backend for WgpuBackend {
 
     /// wgpu has one queue; what copies on another is Vulkan's.
     fn copies_beside(&self, strategy: Strategy) -> bool {
-        let copies = matches!(strategy, Strategy::SystemRing | Strategy::Imported) && self.supports(strategy).is_ok();
-        copies && self.tuning().copies != CopyQueue::Main && self.has_second_queue().is_ok()
+        self.supports(strategy).is_ok() && transfer::family_of(self, strategy).is_ok_and(|family| family.is_some())
     }
 
     fn footprint(&self, spec: &LaneSpec) -> Result<Footprint, OpenError> {

@@ -16,7 +16,7 @@
 mod plan;
 mod submit;
 
-pub(super) use plan::{arrivals, device_bytes, family};
+pub(super) use plan::{arrivals, device_bytes, family, family_of};
 
 use std::collections::VecDeque;
 use std::time::Duration;
