@@ -32,7 +32,8 @@
 //!   [`requirements`](backend::wgpu::requirements) before creating the device.
 //! - The strategy and the number of workers that are best here, measured at the start within two seconds: [`open_auto`], or
 //!   [`measure::tune`].
-//! - Which staging strategy is fastest here, and why: the command `gpufeed compare`.
+//! - Which staging strategy is fastest here, and why: the command `gpufeed compare`; `--compute` beside a device that computes.
+//! - What of a transfer is hidden behind your own work, on which API, and how an application keeps it: `docs/overlap.md`.
 //! - One process among several, started by torchrun, MPI or Slurm: [`Share::from_env`].
 //!
 //! # How it is built
@@ -112,3 +113,8 @@ pub use staging::{FieldWriter, SampleBuffer, SampleWriter};
 #[cfg(all(doctest, feature = "wgpu"))]
 #[doc = include_str!("../README.md")]
 struct Readme;
+
+/// So is that of the page about overlap.
+#[cfg(all(doctest, feature = "wgpu"))]
+#[doc = include_str!("../docs/overlap.md")]
+struct OverlapPage;

@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use gpufeed::source::random_images;
 use gpufeed::{
-    AnyBackend, AutoOptions, LoaderOptions, Normalize, OpenError, SampleContext, SampleLayout, SampleWriter, Source,
-    SourceError, Strategy, SyntheticSource, Tuned,
+    AnyBackend, AnyLoader, AutoOptions, LoaderOptions, Normalize, OpenError, SampleContext, SampleLayout, SampleWriter,
+    Source, SourceError, Strategy, SyntheticSource, Tuned,
 };
 
 /// Of `host`, `vulkan:0` and `gl:0` those that are there; the others are skipped in sight.
@@ -227,4 +227,75 @@ fn a_source_that_always_fails_is_told_in_the_reason() {
     let host = AnyBackend::open("host").expect("the host");
     let tuned = tune(&host, &source, LoaderOptions::default(), &short());
     assert!(tuned.why.contains("nothing could be measured") && tuned.why.contains("it is broken"), "{}", tuned.why);
+}
+
+#[test]
+fn trials_beside_a_consumer_that_computes_say_so_and_are_kept_apart() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for device in devices("trials_beside_a_consumer_that_computes_say_so_and_are_kept_apart") {
+        let cache = Some(folder.path().join("auto.json"));
+        let busy =
+            |us| AutoOptions { compute: Duration::from_micros(us), cache: cache.clone(), ..AutoOptions::default() };
+        let tuned = tune(&device, &images(), options(), &busy(500));
+        assert_eq!((tuned.compute, tuned.from_cache), (Duration::from_micros(500), false));
+        assert!(tuned.why.contains("; beside a consumer that computes for 500 us a batch"), "{}", tuned.why);
+        assert!(tuned.trials.iter().any(|trial| trial.median_gb_s() > Some(0.0)), "{tuned:?}");
+        let again = tune(&device, &images(), options(), &busy(500));
+        assert!(again.from_cache && again.compute == tuned.compute, "{again:?}");
+        assert!(!tune(&device, &images(), options(), &busy(0)).from_cache, "an idle consumer is another choice");
+    }
+}
+
+#[test]
+fn a_consumer_that_computes_for_too_long_is_an_error_and_no_choice() {
+    let host = AnyBackend::open("host").expect("the host");
+    let auto = AutoOptions { compute: Duration::from_secs(2), ..short() };
+    let refused = host.tune(&images(), options(), &auto).expect_err("too long");
+    assert!(matches!(refused, OpenError::Option { option: "compute", .. }), "{refused}");
+}
+
+/// Loads an epoch, and takes so long for each batch.
+fn load(mut loader: AnyLoader, step: Duration) -> AnyLoader {
+    for batch in loader.epoch(0) {
+        let _held = batch.expect("a batch");
+        std::thread::sleep(step);
+    }
+    loader
+}
+
+#[test]
+fn a_consumer_is_known_by_its_steps_and_the_choice_is_made_again_beside_it() {
+    for device in devices("a_consumer_is_known_by_its_steps_and_the_choice_is_made_again_beside_it") {
+        // A machine that does much else needs its time, and few candidates.
+        let (budget, strategy) = (Duration::from_secs(12), Some(device.default_strategy()));
+        let auto = AutoOptions { budget, strategy, ..AutoOptions::default() };
+        let options = LoaderOptions { batch_size: 30, ..options() };
+        let tuned = tune(&device, &images(), options, &auto);
+        let loader = device.loader(images(), tuned.options.clone()).expect("a loader");
+        let order = loader.options().clone();
+        // Long against any step here, so that it is seen on a busy machine too.
+        let loader = load(loader, Duration::from_millis(200));
+        let (mut loader, again) = loader.tune_again(&tuned, &auto).expect("it runs");
+        eprintln!("{}: {}", device.info().id, again.why);
+        assert!(
+            again.compute > Duration::ZERO && again.why.contains("beside a consumer that computes"),
+            "{}",
+            again.why
+        );
+        assert_eq!((loader.strategy(), loader.options().workers), (again.strategy, again.workers));
+        assert_eq!((loader.options().batch_size, loader.options().seed), (order.batch_size, order.seed));
+        assert_eq!(loader.epoch(2).map(|batch| batch.expect("a batch").len()).sum::<usize>(), 300);
+    }
+}
+
+#[test]
+fn after_a_few_batches_nothing_is_known_and_what_runs_stays() {
+    let host = AnyBackend::open("host").expect("the host");
+    let (auto, options) = (short(), LoaderOptions { batch_size: 100, ..options() });
+    let tuned = tune(&host, &images(), options, &auto);
+    let mut loader = host.loader(images(), tuned.options.clone()).expect("a loader");
+    loader.epoch(0).for_each(|batch| drop(batch.expect("a batch")));
+    let (loader, again) = loader.tune_again(&tuned, &auto).expect("it runs");
+    assert_eq!((loader.strategy(), again.workers, again.trials.len()), (tuned.strategy, tuned.workers, 0));
+    assert!(again.why.ends_with("3 batches are too few to know the consumer by"), "{}", again.why);
 }

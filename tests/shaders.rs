@@ -158,3 +158,8 @@ fn fingerprints_translate_to_every_language() {
 fn the_copying_kernel_translates_to_every_language() {
     translate(&parse(include_str!("../shaders/copy.wgsl")), "copy", &[]);
 }
+
+#[test]
+fn the_kernel_of_a_measured_consumer_translates_to_every_language() {
+    translate(&parse(include_str!("../shaders/consume.wgsl")), "consume", &[]);
+}

@@ -11,8 +11,8 @@ use crate::backend::wgpu::WgpuBackend;
 use crate::backend::{AdapterInfo, Backend, Strategy};
 use crate::backend::{Api, select};
 use crate::error::{OpenError, Unsupported};
-use crate::loader::{IntoSource, Loader, LoaderOptions};
-use crate::measure::{AutoOptions, Tuned, tune};
+use crate::loader::{IntoSource, Loader, LoaderOptions, LoaderStats};
+use crate::measure::{AutoOptions, Tuned, tune, tune_again};
 use crate::source::Source;
 
 /// An opened device of any backend.
@@ -102,6 +102,20 @@ impl AnyBackend {
         auto: &AutoOptions,
     ) -> Result<Tuned, OpenError> {
         each!(Self, self, backend => tune(backend, source, options, auto))
+    }
+
+    /// Chooses once more beside the consumer that a loader has had, as [`tune_again`].
+    ///
+    /// # Errors
+    /// As [`tune_again`].
+    pub fn tune_again(
+        &self,
+        source: &Arc<dyn Source>,
+        tuned: &Tuned,
+        seen: &LoaderStats,
+        auto: &AutoOptions,
+    ) -> Result<Tuned, OpenError> {
+        each!(Self, self, backend => tune_again(backend, source, tuned, seen, auto))
     }
 
     /// Makes a loader on this device.

@@ -10,10 +10,11 @@ use crate::backend::host::HostBackend;
 #[cfg(feature = "wgpu")]
 use crate::backend::wgpu::WgpuBackend;
 use crate::backend::{AdapterInfo, Backend, Footprint, MemoryUse, Strategy};
-use crate::error::{LoadError, Unsupported};
+use crate::error::{LoadError, OpenError, Unsupported};
 use crate::loader::{
     BadSampleReport, Canceller, Loader, LoaderOptions, LoaderStats, Monitor, ResumeError, ResumeToken, Verdict,
 };
+use crate::measure::{AutoOptions, Tuned};
 use crate::preprocess::TensorDesc;
 use crate::source::Source;
 
@@ -177,6 +178,38 @@ impl AnyLoader {
     #[must_use]
     pub fn verdict(&self) -> Verdict {
         each!(Self, self, loader => loader.verdict())
+    }
+
+    /// Chooses strategy and number of workers once more, now that it has been seen how long the consumer's steps take, and makes a loader
+    /// with them: see [`tune_again`](crate::measure::tune_again). `tuned` is what this loader was made with. The epochs of the new loader
+    /// have the same batches, and its counters start anew.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use gpufeed::{AutoOptions, LoaderOptions, SampleLayout, source::random_images};
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let images = Arc::new(random_images(SampleLayout::image(32, 32, 3)?, 1024, 1)?);
+    /// let auto = AutoOptions::default();
+    /// let (mut loader, tuned) = gpufeed::open_auto("host", images, LoaderOptions::default(), &auto)?;
+    /// for batch in loader.epoch(0) {
+    ///     let _step = batch?; // of training, say
+    /// }
+    /// let (mut loader, tuned) = loader.tune_again(&tuned, &auto)?;
+    /// println!("{}", tuned.why);
+    /// assert_eq!(loader.epoch(1).count(), 16);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`AnyBackend::tune`] and [`AnyBackend::loader`].
+    pub fn tune_again(self, tuned: &Tuned, auto: &AutoOptions) -> Result<(Self, Tuned), OpenError> {
+        let (backend, source, seen) = (self.backend(), Arc::clone(self.source()), self.stats());
+        // The trials may need its memory.
+        drop(self);
+        let tuned = backend.tune_again(&source, tuned, &seen, auto)?;
+        Ok((backend.loader(source, tuned.options.clone())?, tuned))
     }
 
     /// Starts counting anew.

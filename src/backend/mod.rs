@@ -50,6 +50,7 @@
 //! [`Input::Direct`], and there is no slot. *Pushed*: an application's frames go through the same slots as staged samples.
 
 mod completions;
+mod consumer;
 #[cfg(feature = "cuda")]
 pub mod cuda;
 mod footprint;
@@ -61,6 +62,7 @@ mod times;
 pub mod wgpu;
 
 pub use crate::strategy::{Strategy, UnknownStrategy};
+pub use consumer::{Consumer, Seen};
 pub use footprint::{Footprint, MemoryUse};
 pub use info::{AdapterInfo, Api, DeviceType, StrategySupport};
 pub use times::{GpuSpan, GpuTimes};
@@ -83,6 +85,8 @@ pub trait Backend: sealed::Sealed + Clone + Send + Sync + 'static {
     type Lane: Lane<Tensor = Self::Tensor>;
     /// The tensors of this backend.
     type Tensor: Tensor;
+    /// What uses batches in measurements.
+    type Consumer: Consumer<Tensor = Self::Tensor>;
 
     /// The device and its driver.
     fn info(&self) -> &AdapterInfo;
@@ -95,6 +99,13 @@ pub trait Backend: sealed::Sealed + Clone + Send + Sync + 'static {
     /// # Errors
     /// [`Unsupported`] says why not.
     fn supports(&self, strategy: Strategy) -> Result<(), Unsupported>;
+
+    /// Whether a strategy's copies run beside what an application queues on the device, and so are hidden behind its work, and not in turn
+    /// with it.
+    fn copies_beside(&self, strategy: Strategy) -> bool {
+        let _ = strategy;
+        false
+    }
 
     /// The bytes a lane would take. Allocates nothing.
     ///
@@ -140,6 +151,12 @@ pub trait Backend: sealed::Sealed + Clone + Send + Sync + 'static {
         let _ = at_least;
         Ok(None)
     }
+
+    /// Makes what uses batches in measurements beside a consumer that computes.
+    ///
+    /// # Errors
+    /// The device's error.
+    fn consumer(&self) -> Result<Self::Consumer, DeviceError>;
 }
 
 /// Keeps the traits of this module to the crate.

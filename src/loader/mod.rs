@@ -57,7 +57,7 @@ pub use into_source::IntoSource;
 pub use observe::monitor::Monitor;
 pub use observe::stats::{LoaderStats, Occupancy, Percentiles, PumpWaits};
 pub use observe::trace::Trace;
-pub use observe::verdict::{Advice, Bottleneck, Evidence, Finding, Setup, Verdict};
+pub use observe::verdict::{Advice, Beside, Bottleneck, Evidence, Finding, Setup, Verdict};
 pub use options::{LastBatch, LoaderOptions};
 pub use order::permutation::Permutation;
 pub use order::resume::{ResumeError, ResumeToken};
@@ -316,7 +316,20 @@ impl<B: Backend> Loader<B> {
     /// What holds it back, by what it has counted so far.
     #[must_use]
     pub fn verdict(&self) -> Verdict {
-        Verdict::of(&self.stats(), &self.options, self.strategy)
+        let beside = Beside { hidden_by: self.hidden_by(), ..Beside::default() };
+        Verdict::of(&self.stats(), &self.options, self.strategy, beside)
+    }
+
+    /// A strategy of the device whose copies run beside its user's work, where those of this one do not.
+    fn hidden_by(&self) -> Option<Strategy> {
+        let in_memory = self.source.direct().is_some();
+        let hides = |strategy: &&Strategy| {
+            !strategy.allocates_per_batch()
+                && (in_memory || !strategy.is_direct())
+                && self.backend.supports(**strategy).is_ok()
+                && self.backend.copies_beside(**strategy)
+        };
+        if self.backend.copies_beside(self.strategy) { None } else { Strategy::ALL.iter().find(hides).copied() }
     }
 
     /// Starts counting anew.

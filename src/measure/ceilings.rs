@@ -20,8 +20,11 @@ impl<B: Backend> Comparison<'_, B> {
                 Err(error) => self.report.kernel_ceiling_error = Some(error.to_string()),
             }
         }
+        if let Err(error) = self.time_works() {
+            log::warn!("the consumer's work could not be timed alone: {error}");
+        }
         let sample = self.source.layout().byte_len();
-        let sizes: Vec<Settings> = self.contestants.iter().map(|(index, _)| self.plan.settings[*index]).collect();
+        let sizes: Vec<Settings> = self.entrants.iter().map(|entrant| self.plan.settings[entrant.rows[0]]).collect();
         for Settings { batch_size, workers, .. } in sizes {
             let bytes = sample.saturating_mul(batch_size);
             let known = |c: &Ceilings| (c.batch_size, c.workers) == (batch_size, workers);
@@ -59,12 +62,19 @@ impl<B: Backend> Comparison<'_, B> {
             // What is missing is reported where the other copy fails.
             None => self.backend.pageable_ceiling(bytes.max(64 << 20), time).ok().flatten().map(|rate| rate / 1e9),
         };
+        // Beside a consumer that computes it is the batch's own copy that is to be hidden.
+        let batch_copy_gb_s = match same {
+            Some(same) => same.batch_copy_gb_s,
+            None if self.load.is_some() => self.backend.copy_ceiling(bytes, time).ok().map(|rate| rate / 1e9),
+            None => None,
+        };
         Ceilings {
             batch_size,
             workers,
             host_memcpy_samples,
             host_memcpy_gb_s: None,
             device_copy_gb_s,
+            batch_copy_gb_s,
             pageable_copy_gb_s,
             device_copy_error,
         }

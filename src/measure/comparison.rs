@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::busy::Work;
 use super::events::{Event, Observer};
 use super::outcome::VerifyError;
 use super::plan::Plan;
@@ -16,8 +17,29 @@ pub(super) struct Comparison<'a, B: Backend> {
     pub(super) plan: &'a Plan,
     pub(super) observer: &'a mut dyn Observer,
     pub(super) report: DeviceReport,
-    /// Those that were verified, with their indices in the report.
-    pub(super) contestants: Vec<(usize, Contestant<B>)>,
+    /// Those that were verified.
+    pub(super) entrants: Vec<Entrant<B>>,
+    /// What computes, where that is asked for.
+    pub(super) load: Option<Load<B>>,
+}
+
+/// A loader that is timed, and its rows of the report: one for each way in which its batches are used.
+pub(super) struct Entrant<B: Backend> {
+    pub(super) rows: Vec<usize>,
+    pub(super) contestant: Contestant<B>,
+}
+
+/// The consumer that computes, and how much work takes how long.
+pub(super) struct Load<B: Backend> {
+    pub(super) consumer: B::Consumer,
+    pub(super) works: Vec<TimedWork>,
+}
+
+/// Work of a wanted length, timed alone again and again.
+pub(super) struct TimedWork {
+    pub(super) compute_us: u32,
+    pub(super) work: Work,
+    pub(super) alone_s: Vec<f64>,
 }
 
 impl<B: Backend> Comparison<'_, B> {
@@ -38,6 +60,7 @@ impl<B: Backend> Comparison<'_, B> {
         let row = &mut self.report.configurations[index];
         // Rounds before it were right, but a configuration that once was wrong has no numbers.
         row.rounds.clear();
+        row.compute_alone_us = None;
         row.status = Status::Failed { message: message.clone(), wrong_data: error.is_wrong_data() };
         if error.is_lost() {
             self.report.status = DeviceStatus::Error { message: message.clone() };

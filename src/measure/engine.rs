@@ -4,14 +4,15 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::comparison::Comparison;
+use super::busy::User;
+use super::comparison::{Comparison, Entrant};
 use super::cycled::Cycled;
 use super::events::{Event, Observer};
 use super::outcome::VerifyError;
 use super::plan::Plan;
 use super::report::{DeviceReport, DeviceStatus, Settings, Status};
 use super::rounds::Contestant;
-use super::verify::{Extent, verify};
+use super::verify::{Checked, Extent, verify};
 use crate::backend::Backend;
 use crate::source::Source;
 
@@ -33,12 +34,14 @@ pub fn compare<B: Backend>(
         plan,
         observer,
         report: DeviceReport::new(backend.info(), &plan.settings),
-        contestants: Vec::new(),
+        entrants: Vec::new(),
+        load: None,
     };
+    comparison.prepare_consumer();
     comparison.verify_all(&extents);
     comparison.time_all(started);
-    let Comparison { mut report, observer, contestants, .. } = comparison;
-    drop(contestants);
+    let Comparison { mut report, observer, entrants, load, .. } = comparison;
+    drop((entrants, load));
     if observer.stop() && report.status == DeviceStatus::Ok {
         report.status = DeviceStatus::Interrupted;
     }
@@ -55,6 +58,9 @@ impl<B: Backend> Comparison<'_, B> {
                 return;
             }
             let settings = self.plan.settings[index];
+            if matches!(self.report.configurations[index].status, Status::Failed { .. }) || self.joins(index) {
+                continue;
+            }
             if let Err(unsupported) = self.backend.supports(settings.strategy) {
                 let reason = unsupported.reason;
                 self.report.configurations[index].status = Status::Unsupported { reason: reason.clone() };
@@ -70,7 +76,25 @@ impl<B: Backend> Comparison<'_, B> {
         // All or none: what is opened anew for each round must not compete with what stays warm.
         let device = self.backend.info().memory.map_or(u64::MAX, |bytes| bytes / 4);
         let hold = open <= self.plan.hold_bytes.min(device);
-        self.contestants.iter_mut().for_each(|(_, contestant)| contestant.hold(hold));
+        self.entrants.iter_mut().for_each(|entrant| entrant.contestant.hold(hold));
+    }
+
+    /// Whether the loader of a configuration was looked at already, for another use of its batches: then it is as that one is.
+    fn joins(&mut self, index: usize) -> bool {
+        let settings = &self.plan.settings;
+        let own = settings[index].idle();
+        let tried = |&earlier: &usize| {
+            settings[earlier].idle() == own
+                && !matches!(self.report.configurations[earlier].status, Status::Failed { wrong_data: false, .. })
+        };
+        let Some(earlier) = (0..index).find(tried) else { return false };
+        let rows = &mut self.report.configurations;
+        (rows[index].verified, rows[index].footprint) = (rows[earlier].verified, rows[earlier].footprint);
+        rows[index].status = rows[earlier].status.clone();
+        if let Some(entrant) = self.entrants.iter_mut().find(|entrant| entrant.rows.contains(&earlier)) {
+            entrant.rows.push(index);
+        }
+        true
     }
 
     /// Verifies one configuration, which then may be timed; returns the bytes that its loader takes.
@@ -78,8 +102,11 @@ impl<B: Backend> Comparison<'_, B> {
         self.report_event(&Event::Verifying { settings });
         let options = settings.options(&self.plan.base);
         let extent = Extent { batches, time: self.plan.timing.verify };
-        let (verified, footprint) = verify(self.backend, &self.source, &options, extent, &|| self.observer.stop())?;
-        self.contestants.push((index, Contestant::new(self.backend, &self.source, options)?));
+        let (source, consumer) = (&self.source, self.load.as_mut().map(|load| &mut load.consumer));
+        let checked = verify(self.backend, source, &options, extent, consumer, &|| self.observer.stop())?;
+        let Checked { verified, footprint, sums } = checked;
+        let contestant = Contestant::new(self.backend, source, options, sums)?;
+        self.entrants.push(Entrant { rows: vec![index], contestant });
         let row = &mut self.report.configurations[index];
         (row.verified, row.footprint) = (Some(verified), Some(footprint));
         self.report_event(&Event::Verified { settings, verified });
@@ -89,16 +116,20 @@ impl<B: Backend> Comparison<'_, B> {
     fn time_all(&mut self, started: Instant) {
         let timing = self.plan.timing;
         let mut rounds = 0;
-        while !self.over() && !self.contestants.is_empty() && timing.goes_on(rounds, started.elapsed()) {
+        while !self.over() && !self.entrants.is_empty() && timing.goes_on(rounds, started.elapsed()) {
             rounds += 1;
-            for (index, mut contestant) in std::mem::take(&mut self.contestants) {
-                if self.over() {
-                    self.contestants.push((index, contestant));
-                    continue;
+            for mut entrant in std::mem::take(&mut self.entrants) {
+                for index in entrant.rows.clone() {
+                    if self.over() {
+                        break;
+                    }
+                    if let Err(error) = self.time_one(index, &mut entrant.contestant, rounds) {
+                        self.failed(index, &error);
+                        entrant.rows.retain(|&row| row != index);
+                    }
                 }
-                match self.time_one(index, &mut contestant, rounds) {
-                    Ok(()) => self.contestants.push((index, contestant)),
-                    Err(error) => self.failed(index, &error),
+                if !entrant.rows.is_empty() {
+                    self.entrants.push(entrant);
                 }
             }
             self.measure_ceilings(rounds);
@@ -107,30 +138,39 @@ impl<B: Backend> Comparison<'_, B> {
     }
 
     fn time_one(&mut self, index: usize, contestant: &mut Contestant<B>, round: usize) -> Result<(), VerifyError> {
-        let timing = self.plan.timing;
+        let (timing, settings) = (self.plan.timing, self.plan.settings[index]);
         let stop = || self.observer.stop();
-        let Some(mut timed) = contestant.round(timing.slice, &stop)? else { return Ok(()) };
-        // Where the device reads the source by itself there is no staging to time.
-        let staged = !self.plan.settings[index].strategy.is_direct();
-        let staging = if staged { contestant.staging(timing.staging, &stop) } else { Ok(None) };
-        timed.staging_gb_s = match staging {
-            Err(error) if !error.is_lost() => {
-                let strategy = self.plan.settings[index].strategy;
-                log::warn!("{strategy}: the staging step could not be timed alone: {error}");
-                None
+        let busy = self.load.as_mut().and_then(|load| load.work(settings.compute_us));
+        let mut user = User::new(busy, settings.hand_over);
+        let Some(mut timed) = contestant.round(timing.slice, &mut user, &stop)? else { return Ok(()) };
+        // Its other parts are the same whatever becomes of the batches.
+        if settings.is_idle() {
+            timed.staging_gb_s = self.time_staging(settings, contestant)?;
+            if round == 1 {
+                self.ask_the_device(index, contestant, timing.ceiling / 2)?;
             }
-            result => result?,
-        };
-        if round == 1 {
-            self.ask_the_device(index, contestant, timing.ceiling / 2)?;
         }
         let row = &mut self.report.configurations[index];
         row.rounds.push(timed);
         row.status = Status::Measured;
-        let settings = row.settings;
         let (samples_s, gb_s, of) = (timed.samples_s, timed.gb_s, timing.rounds);
         self.report_event(&Event::Timed { settings, round, of, samples_s, gb_s });
         Ok(())
+    }
+
+    /// The staging step alone. Where the device reads the source by itself there is none to time.
+    fn time_staging(&self, settings: Settings, contestant: &mut Contestant<B>) -> Result<Option<f64>, VerifyError> {
+        if settings.strategy.is_direct() {
+            return Ok(None);
+        }
+        match contestant.staging(self.plan.timing.staging, &|| self.observer.stop()) {
+            Err(error) if !error.is_lost() => {
+                let strategy = settings.strategy;
+                log::warn!("{strategy}: the staging step could not be timed alone: {error}");
+                Ok(None)
+            }
+            result => result,
+        }
     }
 }
 

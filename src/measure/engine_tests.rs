@@ -9,6 +9,7 @@ use crate::error::SourceError;
 use crate::layout::SampleLayout;
 use crate::loader::LoaderOptions;
 use crate::measure::plan::Timing;
+use crate::measure::report::{Configuration, HandOver};
 use crate::preprocess::Normalize;
 use crate::source::{SampleContext, random_images};
 use crate::staging::SampleWriter;
@@ -18,7 +19,7 @@ fn images() -> Arc<dyn Source> {
 }
 
 fn settings(strategy: Strategy, batch_size: usize) -> Settings {
-    Settings { strategy, batch_size, workers: 1, slots: 2, outputs: 2 }
+    Settings { strategy, batch_size, workers: 1, slots: 2, outputs: 2, compute_us: 0, hand_over: HandOver::Queued }
 }
 
 fn plan(settings: Vec<Settings>) -> Plan {
@@ -147,4 +148,63 @@ fn loaders_that_do_not_fit_side_by_side_are_opened_for_each_round() {
     let plan = Plan { hold_bytes: 0, ..plan(vec![settings(Strategy::Memcpy, 4)]) };
     let report = compare(&HostBackend::new(), images(), &plan, &mut ());
     assert!(report.configurations[0].is_measured(), "{report:?}");
+}
+
+/// With a consumer that computes for so long, which is much beside a batch of a few images.
+fn computing(compute_us: u32, hand_over: HandOver) -> Settings {
+    Settings { compute_us, hand_over, ..settings(Strategy::Memcpy, 4) }
+}
+
+#[test]
+fn a_consumer_that_computes_is_a_row_of_its_own_with_what_was_hidden() {
+    let mut notes = Notes::default();
+    let uses = [(0, HandOver::Queued), (300, HandOver::Queued), (300, HandOver::Blocking)];
+    let plan = plan(uses.map(|(compute_us, hand_over)| computing(compute_us, hand_over)).to_vec());
+    let report = compare(&HostBackend::new(), images(), &plan, &mut notes);
+    let [idle, busy, blocking] = &report.configurations[..] else { panic!("{report:?}") };
+    assert!([idle, busy, blocking].iter().all(|row| row.is_measured()), "{report:?}");
+    assert_eq!((busy.verified, busy.footprint), (idle.verified, idle.footprint), "one loader, verified once");
+    let verified = notes.events.iter().filter(|event| matches!(event, Event::Verified { .. })).count();
+    let calibrated = notes.events.iter().filter(|event| matches!(event, Event::Calibrated { .. })).count();
+    assert_eq!((verified, calibrated), (1, 1));
+    let figure = |row: &Configuration, key| row.figures.get(key);
+    assert_eq!((figure(idle, "compute_us"), figure(idle, "hidden_percent")), (Some(0.0), None));
+    assert!(busy.compute_alone_us > Some(0.0) && figure(busy, "compute_us") == busy.compute_alone_us, "{busy:?}");
+    assert!(figure(busy, "step_us") > Some(0.0), "{busy:?}");
+    for row in [busy, blocking] {
+        assert!(figure(row, "hidden_percent").is_some_and(|share| (0.0..=100.0).contains(&share)), "{row:?}");
+        assert!(figure(row, "ideal_us") >= figure(row, "compute_us") && figure(row, "cpu_waits_us").is_some());
+    }
+    assert!(blocking.rounds.iter().all(|round| round.waited_s > 0.0), "{blocking:?}");
+    assert_eq!(report.winner.as_ref().map(|winner| winner.settings), Some(idle.settings));
+    assert_eq!((report.sweep.len(), report.busy.len()), (0, 2), "what computes is no size");
+}
+
+#[test]
+fn a_batch_that_is_not_what_was_verified_is_noticed_by_the_consumer_that_works_on_it() {
+    // The last batch of a round is compared with the source, which swears to what it delivers now: only who saw the batch before notices.
+    let plan = plan(vec![computing(0, HandOver::Queued), computing(300, HandOver::Queued)]);
+    let report = compare(&HostBackend::new(), Arc::new(Swapped(images(), AtomicU64::new(0))), &plan, &mut ());
+    let [idle, busy] = &report.configurations[..] else { panic!("{report:?}") };
+    assert!(idle.verified.is_some(), "{idle:?}");
+    assert!(matches!(busy.status, Status::Failed { wrong_data: true, .. }), "{busy:?}");
+}
+
+/// Delivers right samples until it was verified, and after that those of another index, in pairs that the check of the last batch reads
+/// the same way.
+struct Swapped(Arc<dyn Source>, AtomicU64);
+
+impl Source for Swapped {
+    fn layout(&self) -> SampleLayout {
+        self.0.layout()
+    }
+
+    fn len(&self) -> u64 {
+        self.0.len()
+    }
+
+    fn read(&self, sample: &SampleContext, out: &mut SampleWriter<'_>) -> Result<(), SourceError> {
+        let later = self.1.fetch_add(1, Ordering::Relaxed) >= 200;
+        self.0.read(&if later { sample.at(sample.index ^ 1) } else { *sample }, out)
+    }
 }

@@ -10,6 +10,13 @@ use super::report::{DeviceReport, Settings};
 #[serde(tag = "event", rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum Event {
+    /// The consumer's work was calibrated.
+    Calibrated {
+        /// What was asked for, in microseconds.
+        compute_us: u32,
+        /// What it takes alone, in microseconds.
+        alone_us: f64,
+    },
     /// A configuration is being verified.
     Verifying {
         /// Which.

@@ -1,6 +1,7 @@
 //! Measuring: which staging strategy feeds a device fastest, by how much, and why, from verified bytes.
 //!
 //! - [`tune`] chooses strategy and number of workers at the start of a program, within two seconds.
+//! - [`tune_again`] does so once more, beside the consumer that a loader has had.
 //! - [`compare`] measures strategies in turn, and fills a [`report`].
 //! - [`what_if`] estimates how fast a loader would be if one of its stages were free.
 //!
@@ -14,8 +15,10 @@
 
 mod auto;
 mod bounds;
+mod busy;
 mod ceilings;
 mod comparison;
+mod computing;
 mod cpu;
 mod cycled;
 mod device_clock;
@@ -33,7 +36,7 @@ mod testing;
 mod verify;
 mod what_if;
 
-pub use auto::{AutoOptions, Trial, Tuned, tune};
+pub use auto::{AutoOptions, Trial, Tuned, tune, tune_again};
 pub use cpu::{available_memory, process_cpu};
 pub use engine::compare;
 pub use events::{Event, Observer};

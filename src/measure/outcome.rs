@@ -42,6 +42,9 @@ pub enum VerifyError {
         /// The device's error.
         source: DeviceError,
     },
+    /// The consumer that computes failed.
+    #[error("the consumer's own work: {0}")]
+    Consumer(DeviceError),
     /// The loader could not be made.
     #[error(transparent)]
     Open(#[from] OpenError),
@@ -70,6 +73,7 @@ impl VerifyError {
             self,
             Self::Load(LoadError::Device { source: DeviceError::Lost { .. }, .. })
                 | Self::ReadBack { source: DeviceError::Lost { .. }, .. }
+                | Self::Consumer(DeviceError::Lost { .. })
                 | Self::Open(OpenError::Device(DeviceError::Lost { .. }))
         )
     }
@@ -116,6 +120,28 @@ pub enum Mismatch {
         expected: usize,
         /// How many were delivered.
         got: usize,
+    },
+    /// A batch was not there yet when the consumer's work on it began, or not any more.
+    #[error("batch {batch}: it was not on the device when the consumer's work on it began")]
+    Absent {
+        /// The batch.
+        batch: u64,
+    },
+    /// Batches were written while the consumer worked on them.
+    #[error("{changed} of {batches} batches changed while the consumer worked on them")]
+    Changed {
+        /// How many.
+        changed: u64,
+        /// Of how many.
+        batches: u64,
+    },
+    /// The consumer's work on some batches did not run.
+    #[error("the consumer worked on {got} batches, and took {expected}")]
+    Uncounted {
+        /// How many it took.
+        expected: u64,
+        /// On how many it worked.
+        got: u64,
     },
     /// A value of the tensor is not the oracle's.
     #[error("batch {batch}, sample {index}: element {element} is {got}, and {expected} ± {bound:.3e} was expected")]

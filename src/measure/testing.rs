@@ -3,7 +3,7 @@
 use super::machine::Host;
 use super::outcome::Verified;
 use super::report::{
-    Ceilings, Configuration, Data, DeviceReport, DeviceStatus, GpuRates, Report, Round, Settings, Status,
+    Ceilings, Configuration, Data, DeviceReport, DeviceStatus, GpuRates, HandOver, Report, Round, Settings, Status,
 };
 use crate::backend::host::host_info;
 use crate::backend::{Footprint, GpuTimes, Strategy};
@@ -21,6 +21,7 @@ pub(crate) fn round(samples_s: f64) -> Round {
         gb_s: samples_s / 1e3,
         cpu_s_per_gb: Some(0.25),
         staging_gb_s: Some(2.0),
+        waited_s: 0.0,
         stats: LoaderStats { batches: samples / 8, samples, source_s: 0.5, ..LoaderStats::default() },
     }
 }
@@ -33,7 +34,15 @@ pub(crate) fn measured(strategy: Strategy, batch_size: usize, rates: &[f64]) -> 
         verified: Some(Verified { batches: 10, samples: 640, tensors: 3 }),
         rounds: rates.iter().copied().map(round).collect(),
         gpu: Some(GpuRates { times, copy_gb_s: Some(6.0), kernel_gb_s: Some(30.0) }),
-        ..Configuration::new(Settings { strategy, batch_size, workers: 2, slots: 4, outputs: 3 })
+        ..Configuration::new(Settings {
+            strategy,
+            batch_size,
+            workers: 2,
+            slots: 4,
+            outputs: 3,
+            compute_us: 0,
+            hand_over: HandOver::Queued,
+        })
     }
 }
 
@@ -47,6 +56,7 @@ pub(crate) fn device(configurations: Vec<Configuration>) -> DeviceReport {
                 host_memcpy_samples: vec![4.0, 4.0, 5.0],
                 host_memcpy_gb_s: None,
                 device_copy_gb_s: Some(8.0),
+                batch_copy_gb_s: None,
                 pageable_copy_gb_s: Some(1.0),
                 device_copy_error: None,
             });
@@ -68,7 +78,10 @@ pub(crate) fn report() -> Report {
     };
     let fast = measured(Strategy::MappedRing, 64, &[2000.0, 2010.0, 1990.0]);
     let slow = measured(Strategy::WriteBuffer, 64, &[1000.0, 1001.0, 999.0]);
-    let mut first = device(vec![fast, slow, unsupported, failed]);
+    let mut busy = measured(Strategy::MappedRing, 64, &[1600.0, 1610.0, 1590.0]);
+    busy.settings.compute_us = 3000;
+    busy.compute_alone_us = Some(3010.0);
+    let mut first = device(vec![fast, slow, unsupported, failed, busy]);
     first.summarise();
     let crashed = DeviceStatus::Crashed { message: "signal 11".into() };
     let crashed = DeviceReport { status: crashed, ..device(Vec::new()) };

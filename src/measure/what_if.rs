@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+use super::busy::User;
 use super::cycled::Cycled;
 use super::outcome::VerifyError;
 use super::rounds::{open, pass};
@@ -142,7 +143,7 @@ fn measure<B: Backend>(
     }
     let mut loader = None;
     let loader = open(&mut loader, backend, source, options)?;
-    let (pass, last) = pass(loader, 1, time, stop)?;
+    let (pass, last) = pass(loader, 1, time, &mut User::idle(), stop)?;
     drop(last);
     let round = pass.round();
     Ok(round.map(|round| (round.samples_s, round.gb_s)))

@@ -31,6 +31,22 @@ fn what_auto_chose_is_told_with_its_reason_and_kept_for_the_next_run() {
 }
 
 #[test]
+fn auto_measures_beside_the_compute_that_it_is_told_of() {
+    let data = data::array();
+    for device in devices("auto_measures_beside_the_compute_that_it_is_told_of") {
+        let args = ["run", data.arg(), "--device", device, "--batch-size", "2", "--json"];
+        let auto = ["--strategy", "auto", "--workers", "auto", "--compute", "300"];
+        let report = run(&[&args[..], &auto].concat()).ended_with(0).stdout;
+        let report: Value = serde_json::from_str(&report).expect("JSON");
+        let why = report["auto"]["why"].as_str().expect("words");
+        assert!(why.contains("beside a consumer that computes for 300 us a batch"), "{report}");
+        assert_eq!((&report["auto"]["compute_us"], &report["stats"]["samples"]), (&300.into(), &7.into()), "{report}");
+    }
+    let ran = run(&["run", "x.npy", "--compute", "300"]).ended_with(2);
+    assert!(ran.stderr.contains("--compute is only for --strategy auto"), "{}", ran.stderr);
+}
+
+#[test]
 fn a_file_for_auto_without_auto_is_wrong_usage() {
     let ran = run(&["run", "x.npy", "--auto-cache", "x.json"]).ended_with(2);
     assert!(ran.stderr.contains("--auto-cache is only for --strategy auto"), "{}", ran.stderr);

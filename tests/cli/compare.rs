@@ -5,7 +5,7 @@ use std::path::Path;
 use gpufeed::measure::report::{JSON_SCHEMA, Report, Status};
 use gpufeed::source::{NpyType, write_npy};
 
-use crate::support::{Ran, gpufeed, run};
+use crate::support::{Ran, devices, gpufeed, run};
 
 fn compare(args: &[&str]) -> Ran {
     run(&[&["compare"], args].concat())
@@ -42,6 +42,38 @@ fn the_host_is_compared_and_everything_is_written() {
     let rounds: usize = device.configurations.iter().map(|row| row.rounds.len()).sum();
     assert_eq!(std::fs::read_to_string(csv).expect("CSV").lines().count(), 1 + rounds);
     assert!(std::fs::read_to_string(markdown).expect("Markdown").contains("| memcpy | 4 |"));
+}
+
+#[test]
+fn a_consumer_that_computes_is_measured_beside_one_that_does_nothing() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = |name: &str| folder.path().join(name).to_str().expect("UTF-8").to_owned();
+    for device in devices("a_consumer_that_computes_is_measured_beside_one_that_does_nothing") {
+        let (json, markdown) = (path(&format!("{device}.json")), path(&format!("{device}.md")));
+        let sizes = ["--size", "16x16", "--batch-size", "8", "--time", "1", "--device", device];
+        let used = ["--compute", "400", "--hand-over", "queued,blocking"];
+        let strategies = ["--strategy", "memcpy", "--strategy", "mapped-ring"];
+        let files = ["--json", &json, "--markdown", &markdown];
+        let shown = compare(&[&sizes[..], &used, &strategies, &files].concat()).ended_with(0).stdout;
+        let told =
+            ["that does nothing", "what is hidden", "computes", "hand-over", "Beside a consumer that computes for 400"];
+        assert!(told.iter().all(|part| shown.contains(part)), "{shown}");
+        let device = &read_report(Path::new(&json)).devices[0];
+        let rows: Vec<_> = device.configurations.iter().filter(|row| row.is_measured()).collect();
+        // Idle and busy, each with both hand-overs, of each strategy that runs here.
+        assert!(rows.len() >= 4 && rows.len().is_multiple_of(4), "{rows:?}");
+        for row in rows {
+            let busy = row.settings.compute_us > 0;
+            let figures = ["step_us", "ideal_us", "compute_us", "cpu_waits_us"].map(|key| row.figures.get(key));
+            assert!(figures.iter().all(Option::is_some) && row.verified.is_some(), "{row:?}");
+            assert_eq!((busy, busy), (row.compute_alone_us.is_some(), row.figures.get("hidden_percent").is_some()));
+        }
+        let tables = std::fs::read_to_string(&markdown).expect("Markdown");
+        assert!(tables.contains("Beside a consumer that computes, and beside one that does nothing (0):"), "{tables}");
+    }
+    // What was not asked for is not measured, and that is said.
+    let idle = compare(&["--size", "4x4", "--batch-size", "2", "--time", "1", "--device", "host"]).ended_with(0).stdout;
+    assert!(idle.contains("that does nothing") && idle.contains("--compute 1000"), "{idle}");
 }
 
 #[test]

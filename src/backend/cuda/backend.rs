@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::consumer::CudaConsumer;
 use super::device::{CudaBackend, GatherMethod};
 use super::kernel::fingerprint_bytes;
 use super::lane::CudaLane;
@@ -18,6 +19,7 @@ impl crate::backend::sealed::Sealed for CudaBackend {}
 impl Backend for CudaBackend {
     type Lane = CudaLane;
     type Tensor = CudaTensor;
+    type Consumer = CudaConsumer;
 
     fn info(&self) -> &AdapterInfo {
         self.info()
@@ -34,6 +36,11 @@ impl Backend for CudaBackend {
             Some(Some(reason)) => Err(Unsupported { strategy, reason }),
             None => Err(Unsupported { strategy, reason: "it is not one of the CUDA backend's".to_owned() }),
         }
+    }
+
+    /// On streams of gpufeed's own. Page-locking and unlocking wait for the whole device.
+    fn copies_beside(&self, strategy: Strategy) -> bool {
+        strategy != Strategy::PinPerBatch && self.supports(strategy).is_ok()
     }
 
     fn footprint(&self, spec: &LaneSpec) -> Result<Footprint, OpenError> {
@@ -81,6 +88,10 @@ impl Backend for CudaBackend {
 
     fn kernel_ceiling(&self, at_least: Duration) -> Result<Option<f64>, DeviceError> {
         self.measure_kernel_ceiling(at_least).map(Some)
+    }
+
+    fn consumer(&self) -> Result<CudaConsumer, DeviceError> {
+        CudaConsumer::new(self)
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use cudarc::driver::{CudaContext, CudaStream, DriverError};
 
 use super::driver::{
-    Affine, Copied, DeviceMemory, Gathered, Module, Normalized, RegisteredReader, Samples, Shape, Sums,
+    Affine, Consume, Copied, DeviceMemory, Gathered, Module, Normalized, RegisteredReader, Samples, Shape, Sums,
 };
 use super::tuning::parts;
 use crate::backend::LaneSpec;
@@ -14,6 +14,7 @@ use crate::preprocess::{FloatType, Normalize, Preprocess, TensorLayout};
 const NORMALIZE: &str = include_str!("../../../shaders/normalize.ptx");
 const GATHER: &str = include_str!("../../../shaders/gather.ptx");
 const FINGERPRINT: &str = include_str!("../../../shaders/fingerprint.ptx");
+const CONSUME: &str = include_str!("../../../shaders/consume.ptx");
 
 /// The modules of a device, translated by its driver.
 #[derive(Debug)]
@@ -35,6 +36,11 @@ impl Modules {
     /// The kernel that only copies.
     pub(super) fn copy(&self) -> Result<Copied, DriverError> {
         Copied::new(&self.fingerprint)
+    }
+
+    /// The kernel that works for a measured consumer, whose module nothing else needs.
+    pub(super) fn consume(context: &Arc<CudaContext>) -> Result<Consume, DriverError> {
+        Consume::new(&Module::load(context, CONSUME)?)
     }
 }
 
@@ -139,10 +145,11 @@ pub(super) fn fingerprint_bytes(samples: usize) -> usize {
 mod tests {
     use super::*;
 
-    const ALL: [(&str, &str, &str); 3] = [
+    const ALL: [(&str, &str, &str); 4] = [
         ("normalize", NORMALIZE, include_str!("../../../shaders/normalize.cu")),
         ("gather", GATHER, include_str!("../../../shaders/gather.cu")),
         ("fingerprint", FINGERPRINT, include_str!("../../../shaders/fingerprint.cu")),
+        ("consume", CONSUME, include_str!("../../../shaders/consume.cu")),
     ];
 
     /// FNV-1a, as `cargo xtask ptx` writes it.

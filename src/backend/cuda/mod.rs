@@ -23,6 +23,7 @@
 
 mod adapters;
 mod backend;
+mod consumer;
 mod device;
 mod driver;
 mod health;
@@ -39,6 +40,7 @@ mod tuning;
 mod uses;
 
 pub use adapters::adapters;
+pub use consumer::CudaConsumer;
 pub use device::{CudaBackend, GatherMethod};
 pub use lane::CudaLane;
 pub use measure::KernelSpeed;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::faults::FaultState;
-use super::{Faults, HostLane, HostTensor, host_info};
+use super::{Faults, HostConsumer, HostLane, HostTensor, host_info};
 use crate::backend::{AdapterInfo, Backend, Footprint, LaneSpec, Strategy};
 use crate::error::{DeviceError, OpenError, Unsupported};
 use crate::preprocess::OutputLayout;
@@ -50,6 +50,7 @@ impl crate::backend::sealed::Sealed for HostBackend {}
 impl Backend for HostBackend {
     type Lane = HostLane;
     type Tensor = HostTensor;
+    type Consumer = HostConsumer;
 
     fn info(&self) -> &AdapterInfo {
         &self.info
@@ -97,5 +98,9 @@ impl Backend for HostBackend {
     fn kernel_ceiling(&self, at_least: Duration) -> Result<Option<f64>, DeviceError> {
         // The kernel runs on the CPU, and what it reads and writes is what a copy does.
         self.copy_ceiling(CEILING_BYTES, at_least).map(|rate| Some(2.0 * rate))
+    }
+
+    fn consumer(&self) -> Result<HostConsumer, DeviceError> {
+        self.faults.check().map(|()| HostConsumer::default())
     }
 }

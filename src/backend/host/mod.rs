@@ -6,6 +6,7 @@
 
 mod adapters;
 mod backend;
+mod consumer;
 mod faults;
 mod kernel;
 mod lane;
@@ -16,6 +17,7 @@ mod timing;
 
 pub use adapters::host_info;
 pub use backend::HostBackend;
+pub use consumer::HostConsumer;
 pub use faults::Faults;
 pub use lane::HostLane;
 pub use moments::{Moments, Release};

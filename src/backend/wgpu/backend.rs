@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use super::bandwidth;
 use super::buffers::output_bytes;
 use super::clock;
+use super::consumer::WgpuConsumer;
 use super::default_strategy::default_strategy;
 use super::device::WgpuBackend;
 use super::direct::Partition;
@@ -22,6 +23,7 @@ impl crate::backend::sealed::Sealed for WgpuBackend {}
 impl Backend for WgpuBackend {
     type Lane = WgpuLane;
     type Tensor = WgpuTensor;
+    type Consumer = WgpuConsumer;
 
     fn info(&self) -> &AdapterInfo {
         self.info()
@@ -38,6 +40,11 @@ impl Backend for WgpuBackend {
             Some(Some(reason)) => Err(Unsupported { strategy, reason }),
             None => Err(Unsupported { strategy, reason: "it is not one of the wgpu backend's".to_owned() }),
         }
+    }
+
+    /// wgpu has one queue; what copies on another is Vulkan's.
+    fn copies_beside(&self, strategy: Strategy) -> bool {
+        self.supports(strategy).is_ok() && transfer::family_of(self, strategy).is_ok_and(|family| family.is_some())
     }
 
     fn footprint(&self, spec: &LaneSpec) -> Result<Footprint, OpenError> {
@@ -87,6 +94,11 @@ impl Backend for WgpuBackend {
 
     fn kernel_ceiling(&self, at_least: Duration) -> Result<Option<f64>, DeviceError> {
         bandwidth::kernel_ceiling(self, at_least)
+    }
+
+    fn consumer(&self) -> Result<WgpuConsumer, DeviceError> {
+        self.check()?;
+        WgpuConsumer::new(self)
     }
 }
 

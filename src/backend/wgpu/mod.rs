@@ -80,6 +80,7 @@ mod beside;
 mod buffers;
 mod callbacks;
 mod clock;
+mod consumer;
 mod default_strategy;
 mod device;
 mod direct;
@@ -107,6 +108,7 @@ mod wait;
 mod work;
 
 pub use adapters::{adapters, adapters_of};
+pub use consumer::WgpuConsumer;
 pub use device::WgpuBackend;
 pub use open_device::open_device;
 pub use lane::WgpuLane;

@@ -8,6 +8,7 @@ use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -39,6 +40,9 @@ pub(super) struct Key {
     outputs: usize,
     fingerprints: bool,
     shuffled: bool,
+    /// Of the consumer, in microseconds.
+    #[serde(default)]
+    compute_us: u64,
     /// What others had to beat.
     default: (Strategy, usize),
     pinned: (Option<Strategy>, Option<usize>),
@@ -67,6 +71,7 @@ impl Key {
         source: &dyn Source,
         options: &LoaderOptions,
         pinned: (Option<Strategy>, Option<usize>),
+        compute: Duration,
     ) -> Self {
         Self {
             version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -84,6 +89,7 @@ impl Key {
             outputs: options.outputs,
             fingerprints: options.fingerprints,
             shuffled: options.seed.is_some(),
+            compute_us: u64::try_from(compute.as_micros()).unwrap_or(u64::MAX),
             default: (options.strategy.unwrap_or(Strategy::Memcpy), options.workers),
             pinned,
         }
@@ -172,7 +178,7 @@ mod tests {
         let source = SyntheticSource::new(SampleLayout::bytes(&[8]).expect("bytes"), 10);
         let (mut adapter, mut options) = (host_info(), LoaderOptions::default());
         change(&mut adapter, &mut options);
-        Key::new(&adapter, &source, &options, (None, None))
+        Key::new(&adapter, &source, &options, (None, None), Duration::ZERO)
     }
 
     #[test]

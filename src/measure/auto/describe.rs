@@ -1,5 +1,7 @@
 //! A description of why something was chosen. Pure.
 
+use std::time::Duration;
+
 use super::candidate::CandidateStatus;
 use super::options::AutoOptions;
 use super::scoreboard::{Entry, Scoreboard};
@@ -26,6 +28,20 @@ pub(super) fn why(board: &Scoreboard, chosen: usize, adapter: &AdapterInfo, work
     parts.extend(failures(board));
     parts.extend(kind(adapter, board.entries[chosen].strategy));
     parts.join("; ")
+}
+
+/// The consumer that the trials were measured beside.
+pub(super) fn beside(compute: Duration) -> String {
+    match compute.as_micros() {
+        0 => String::new(),
+        us => format!("; beside a consumer that computes for {us} us a batch"),
+    }
+}
+
+/// Why what ran stays where its consumer makes it no slower.
+pub(super) fn no_difference(board: &Scoreboard) -> String {
+    let (strategy, workers) = (board.strategy, count(board.workers));
+    format!("`{strategy}` with {workers} stays: its consumer makes no difference that could be measured")
 }
 
 /// Why the defaults stay although nothing was measured.

@@ -7,7 +7,7 @@ use super::candidate::Candidate;
 use super::memory_budget::MemoryBudget;
 use super::trial::{Slice, TrialContext};
 use crate::backend::{AdapterInfo, Backend, Strategy};
-use crate::error::OpenError;
+use crate::error::{DeviceError, OpenError};
 use crate::loader::Loader;
 use crate::measure::outcome::VerifyError;
 
@@ -40,6 +40,22 @@ impl<B: Backend> OpenLoaders<B> {
     /// Whether batches take so long that nothing should be measured twice.
     pub(super) fn is_slow(&self) -> bool {
         self.batch > SLOW
+    }
+
+    /// Has a consumer compute behind each batch from now on.
+    ///
+    /// # Errors
+    /// The device's error.
+    pub(super) fn compute(&mut self, time: Duration, most: Duration) -> Result<(), DeviceError> {
+        self.context.compute(time, most)
+    }
+
+    /// Has it compute a part of that.
+    ///
+    /// # Errors
+    /// The device's error.
+    pub(super) fn compute_part(&mut self, part: f64) -> Result<(), DeviceError> {
+        self.context.compute_part(part)
     }
 
     /// One slice of a candidate, which stays open unless it fails.

@@ -5,9 +5,9 @@ use crate::backend::Strategy;
 use crate::measure::stats::{MIN_ROUNDS, Ratio, Summary};
 
 /// A candidate within this share of the fastest is as good.
-const AS_GOOD: f64 = 0.96;
+const AS_GOOD: f64 = 0.98;
 /// How much faster is clear after one round, after two, and after more. A busy machine makes a round or two look worse than it was.
-const CLEAR: [f64; 3] = [2.0, 1.25, 1.03];
+const CLEAR: [f64; 3] = [2.0, 1.25, 1.02];
 /// After one round a candidate gets another chance unless it is this much slower.
 const HOPELESS: f64 = 4.0;
 /// With fewer rounds than this a spread may be small by chance, and one round that says otherwise is enough to doubt.

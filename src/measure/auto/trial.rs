@@ -4,11 +4,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::candidate::Candidate;
-use crate::backend::Backend;
+use crate::backend::{Backend, Consumer};
 use crate::error::{DeviceError, LoadError, OpenError};
-use crate::loader::{Loader, LoaderOptions};
+use crate::loader::{Epoch, Loader, LoaderOptions};
+use crate::measure::busy::{User, Work, calibrate, check_seen};
 use crate::measure::cycled::Cycled;
 use crate::measure::outcome::VerifyError;
+use crate::measure::report::HandOver;
 use crate::measure::verify::Checker;
 use crate::source::Source;
 
@@ -27,6 +29,8 @@ pub(super) struct TrialContext<B: Backend> {
     source: Arc<Cycled>,
     options: LoaderOptions,
     epoch: u64,
+    /// What computes behind each batch, where anybody does.
+    load: Option<(B::Consumer, Work)>,
 }
 
 /// What a slice has measured.
@@ -46,16 +50,16 @@ struct Deliveries {
     /// The device has done them all.
     end: Instant,
     batches: u64,
-    bytes: u64,
+    samples: u64,
 }
 
 impl Deliveries {
-    fn add(&mut self, bytes: u64) {
+    fn add(&mut self, samples: u64) {
         self.last = Instant::now();
         if self.batches == 0 {
             self.first = self.last;
         }
-        (self.batches, self.bytes) = (self.batches + 1, self.bytes + bytes);
+        (self.batches, self.samples) = (self.batches + 1, self.samples + samples);
     }
 
     /// Seconds a batch in steady state, without the time in which the loader fills up or runs empty.
@@ -72,7 +76,33 @@ impl Deliveries {
 
 impl<B: Backend> TrialContext<B> {
     pub(super) fn new(backend: B, source: Arc<dyn Source>, options: LoaderOptions) -> Self {
-        Self { backend, source: Arc::new(Cycled::part(source, options.subset.clone())), options, epoch: 0 }
+        Self { backend, source: Arc::new(Cycled::part(source, options.subset.clone())), options, epoch: 0, load: None }
+    }
+
+    /// Has a consumer compute for about so long behind each batch from now on; what is so long is looked for no longer than `most`.
+    ///
+    /// # Errors
+    /// The device's error, and where no work is about so long.
+    pub(super) fn compute(&mut self, time: Duration, most: Duration) -> Result<(), DeviceError> {
+        self.load = None;
+        if time.is_zero() {
+            return Ok(());
+        }
+        let mut consumer = self.backend.consumer()?;
+        let work = calibrate(&mut consumer, time, most)?;
+        consumer.set_iterations(work.iterations)?;
+        self.load = Some((consumer, work));
+        Ok(())
+    }
+
+    /// Has it compute for about this part, from 0 on, of what it was made for.
+    ///
+    /// # Errors
+    /// The device's error.
+    pub(super) fn compute_part(&mut self, part: f64) -> Result<(), DeviceError> {
+        let Some((consumer, work)) = &mut self.load else { return Ok(()) };
+        #[allow(clippy::cast_sign_loss)] // A part of a positive number.
+        consumer.set_iterations((f64::from(work.iterations) * part.max(0.0)) as u32)
     }
 
     pub(super) fn open(&self, (strategy, workers): Candidate) -> Result<Loader<B>, OpenError> {
@@ -90,13 +120,14 @@ impl<B: Backend> TrialContext<B> {
         length: Duration,
         slow: bool,
         limit: Instant,
-    ) -> Result<Option<Slice>, LoadError> {
+    ) -> Result<Option<Slice>, VerifyError> {
         let (length, least) = if slow { (Duration::ZERO, MIN_EVIDENCE) } else { (length, MIN_BATCHES) };
         let (deliveries, in_time) = self.pass(loader, length, least, limit)?;
         // Out of time only the rhythm of the deliveries is known, which is the device's once all slots have been used.
         let few = if in_time { MIN_EVIDENCE } else { self.options.slots as u64 + MIN_EVIDENCE };
         let Some(batch_s) = deliveries.batch_s(in_time).filter(|_| deliveries.batches >= few) else { return Ok(None) };
-        let gb_s = deliveries.bytes as f64 / deliveries.batches as f64 / 1e9 / batch_s;
+        let bytes = deliveries.samples * self.source.layout().byte_len() as u64;
+        let gb_s = bytes as f64 / deliveries.batches as f64 / 1e9 / batch_s;
         Ok(Some(Slice { gb_s, batches: deliveries.batches, batch: Duration::from_secs_f64(batch_s) }))
     }
 
@@ -107,7 +138,7 @@ impl<B: Backend> TrialContext<B> {
         loader: &mut Loader<B>,
         length: Duration,
         limit: Instant,
-    ) -> Result<Duration, LoadError> {
+    ) -> Result<Duration, VerifyError> {
         let (deliveries, in_time) = self.pass(loader, length, 1, limit)?;
         Ok(deliveries.batch_s(in_time).map_or(Duration::ZERO, Duration::from_secs_f64))
     }
@@ -119,33 +150,17 @@ impl<B: Backend> TrialContext<B> {
         length: Duration,
         least: u64,
         limit: Instant,
-    ) -> Result<(Deliveries, bool), LoadError> {
+    ) -> Result<(Deliveries, bool), VerifyError> {
         self.epoch += 1;
-        let mut epoch = loader.epoch(self.epoch);
-        let start = Instant::now();
-        let mut deliveries = Deliveries { first: start, last: start, end: start, batches: 0, bytes: 0 };
-        let (mut errors, mut ending) = (0, false);
-        let in_time = loop {
-            match epoch.next_timeout(limit.saturating_duration_since(Instant::now())) {
-                None => break true,
-                Some(Err(LoadError::TimedOut(_))) => break false,
-                Some(Ok(batch)) => {
-                    errors = 0;
-                    deliveries.add(batch.len() as u64 * self.source.layout().byte_len() as u64);
-                }
-                // The user's own loader will report it again.
-                Some(Err(error)) if is_final(&error) || errors + 1 == MAX_ERRORS => return Err(error),
-                Some(Err(_)) => errors += 1,
-            }
-            if !ending && deliveries.batches >= least && start.elapsed() >= length {
-                epoch.wind_down();
-                ending = true;
-            }
-        };
-        drop(epoch);
+        let mut user = User::new(self.load.as_mut().map(|(consumer, work)| (consumer, *work)), HandOver::Queued);
+        let (mut deliveries, in_time) = take_batches(loader.epoch(self.epoch), &mut user, length, least, limit)?;
         // What is on its way is not the next candidate's.
         loader.wait_idle()?;
+        user.end().map_err(VerifyError::Consumer)?;
         deliveries.end = Instant::now();
+        if let Some(seen) = user.seen().map_err(VerifyError::Consumer)? {
+            check_seen(&seen, deliveries.batches, &[])?;
+        }
         // The next slice reads other samples, so that a file is not measured from the cache that this one has filled.
         let begun = deliveries.batches + self.options.slots as u64;
         self.source.advance(begun * self.options.batch_size as u64);
@@ -171,6 +186,37 @@ impl<B: Backend> TrialContext<B> {
     }
 }
 
+/// Takes batches for at least `length`, and as many, but not beyond `limit`; whether they all came in time.
+fn take_batches<B: Backend>(
+    mut epoch: Epoch<'_, B>,
+    user: &mut User<'_, B>,
+    length: Duration,
+    least: u64,
+    limit: Instant,
+) -> Result<(Deliveries, bool), VerifyError> {
+    let start = Instant::now();
+    let mut deliveries = Deliveries { first: start, last: start, end: start, batches: 0, samples: 0 };
+    let (mut errors, mut ending) = (0, false);
+    loop {
+        match epoch.next_timeout(limit.saturating_duration_since(Instant::now())) {
+            None => return Ok((deliveries, true)),
+            Some(Err(LoadError::TimedOut(_))) => return Ok((deliveries, false)),
+            Some(Ok(batch)) => {
+                errors = 0;
+                user.take(&batch).map_err(VerifyError::Consumer)?;
+                deliveries.add(batch.len() as u64);
+            }
+            // The user's own loader will report it again.
+            Some(Err(error)) if is_final(&error) || errors + 1 == MAX_ERRORS => return Err(error.into()),
+            Some(Err(_)) => errors += 1,
+        }
+        if !ending && deliveries.batches >= least && start.elapsed() >= length {
+            epoch.wind_down();
+            ending = true;
+        }
+    }
+}
+
 /// Whether no batch comes after this error.
 fn is_final(error: &LoadError) -> bool {
     matches!(error, LoadError::Device { source: DeviceError::Lost { .. }, .. } | LoadError::Stopped { .. })
@@ -185,7 +231,7 @@ mod tests {
         let start = Instant::now();
         let at = |ms: u64| start + Duration::from_millis(ms);
         let (first, last) = (at(delivered[0]), at(delivered[delivered.len() - 1]));
-        let deliveries = Deliveries { first, last, end: at(end), batches: delivered.len() as u64, bytes: 1 };
+        let deliveries = Deliveries { first, last, end: at(end), batches: delivered.len() as u64, samples: 1 };
         (deliveries.batch_s(true).expect("time passed") * 1e3).round()
     }
 

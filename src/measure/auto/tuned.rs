@@ -18,6 +18,8 @@ pub struct Tuned {
     pub strategy: Strategy,
     /// The number of workers chosen, as `options` have it.
     pub workers: usize,
+    /// How long the consumer computed for each batch, in the trials.
+    pub compute: Duration,
     /// A description of the reasons.
     pub why: String,
     /// What was measured; empty where nothing was to be chosen, or where the choice comes from the cache.

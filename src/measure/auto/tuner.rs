@@ -11,6 +11,7 @@ use super::candidate::{CandidateStatus, Candidates};
 use super::open_loaders::OpenLoaders;
 use super::scoreboard::Scoreboard;
 use super::trial::Slice;
+use super::wanted::Consumed;
 use crate::backend::Backend;
 use crate::error::OpenError;
 use crate::measure::outcome::VerifyError;
@@ -35,16 +36,26 @@ pub(super) struct TuningState {
     pub(super) checked: bool,
     /// Whether any candidate could be opened.
     pub(super) opened: bool,
-    /// Why the first that could not be was not.
+    /// Why the first that could not be was not, or why the consumer's work cannot be done.
     pub(super) error: Option<OpenError>,
+    /// How long the consumer computes in the trials.
+    pub(super) compute: Duration,
+    /// Whether the consumer was found to make no difference: there is nothing to be measured again then.
+    pub(super) idle: bool,
+}
+
+impl TuningState {
+    pub(super) fn new(board: Scoreboard) -> Self {
+        Self { board, checked: false, opened: false, error: None, compute: Duration::ZERO, idle: false }
+    }
 }
 
 pub(super) struct Tuner<B: Backend> {
-    loaders: OpenLoaders<B>,
+    pub(super) loaders: OpenLoaders<B>,
     candidates: Candidates,
-    state: Arc<Mutex<TuningState>>,
-    start: Instant,
-    deadline: Instant,
+    pub(super) state: Arc<Mutex<TuningState>>,
+    pub(super) start: Instant,
+    pub(super) deadline: Instant,
     round: u32,
 }
 
@@ -62,8 +73,16 @@ impl<B: Backend> Tuner<B> {
         Self { loaders, candidates, state, start, deadline, round: 0 }
     }
 
-    /// Measures until there is nothing more to learn or no time.
-    pub(super) fn run(&mut self) {
+    /// Measures beside this consumer until there is nothing more to learn or no time.
+    pub(super) fn run(&mut self, consumer: Consumed) {
+        if let Err(error) = self.prepare(consumer) {
+            log::debug!("the consumer's work: {error}");
+            lock(&self.state).error = Some(error);
+            return;
+        }
+        if lock(&self.state).idle {
+            return;
+        }
         let [strategies, workers, end] = SHARES.map(|share| self.start + (self.deadline - self.start).mul_f64(share));
         self.race_strategies(strategies);
         if self.hopeless() {

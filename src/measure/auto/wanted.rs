@@ -1,7 +1,7 @@
 //! What was asked of the automatic choice.
 
 use std::thread;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::cache::Key;
 use super::candidate::Candidates;
@@ -12,11 +12,24 @@ use crate::error::{LayoutError, OpenError};
 use crate::loader::LoaderOptions;
 use crate::source::Source;
 
+/// Trials beside a consumer that computes for longer are none.
+const MAX_COMPUTE: Duration = Duration::from_secs(1);
+
 /// What was asked for, with what stays where nothing better is found.
 pub(super) struct Wanted {
     pub(super) options: LoaderOptions,
     pub(super) strategy: Strategy,
     pub(super) workers: usize,
+    pub(super) consumer: Consumed,
+}
+
+/// What is known of the consumer.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Consumed {
+    /// How long it computes for each batch.
+    Computing(Duration),
+    /// How many seconds a step took beside it, of the default strategy with the default workers.
+    Stepping(f64),
 }
 
 impl Wanted {
@@ -30,13 +43,17 @@ impl Wanted {
         let workers = auto.workers.unwrap_or(options.workers);
         let options = LoaderOptions { workers, ..options };
         options.validate()?;
+        if auto.compute > MAX_COMPUTE {
+            let reason = format!("{:?} a batch is longer than the {MAX_COMPUTE:?} that are tried", auto.compute);
+            return Err(OpenError::Option { option: "compute", reason });
+        }
         if source.is_empty() {
             return Err(LayoutError::Zero { what: "the number of samples in the source" }.into());
         }
         if let Some(pinned) = auto.strategy {
             backend.supports(pinned)?;
         }
-        Ok(Self { options, strategy, workers })
+        Ok(Self { options, strategy, workers, consumer: Consumed::Computing(auto.compute) })
     }
 
     pub(super) fn default(&self) -> (Strategy, usize) {
@@ -65,12 +82,16 @@ impl Wanted {
 
     pub(super) fn key(&self, adapter: &AdapterInfo, source: &dyn Source, auto: &AutoOptions) -> Key {
         let asked = LoaderOptions { strategy: Some(self.strategy), ..self.options.clone() };
-        Key::new(adapter, source, &asked, (auto.strategy, auto.workers))
+        Key::new(adapter, source, &asked, (auto.strategy, auto.workers), auto.compute)
     }
 
     pub(super) fn tuned(&self, (strategy, workers): (Strategy, usize), why: String, start: Instant) -> Tuned {
         let options = LoaderOptions { strategy: Some(strategy), workers, ..self.options.clone() };
         let took = start.elapsed();
-        Tuned { options, strategy, workers, why, trials: Vec::new(), checked: false, from_cache: false, took }
+        let compute = match self.consumer {
+            Consumed::Computing(time) => time,
+            Consumed::Stepping(_) => Duration::ZERO,
+        };
+        Tuned { options, strategy, workers, compute, why, trials: Vec::new(), checked: false, from_cache: false, took }
     }
 }

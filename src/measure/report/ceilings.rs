@@ -17,6 +17,9 @@ pub struct Ceilings {
     pub host_memcpy_gb_s: Option<f64>,
     /// The device's own copy from staging to device memory, in GB/s.
     pub device_copy_gb_s: Option<f64>,
+    /// The device's own copy of as many bytes as a batch has, in GB/s: what a consumer that computes is measured beside. Null without one.
+    #[serde(default)]
+    pub batch_copy_gb_s: Option<f64>,
     /// The driver's copy from ordinary memory, where its API has one, in GB/s.
     pub pageable_copy_gb_s: Option<f64>,
     /// Why there is no device copy, if there is none.

@@ -3,14 +3,10 @@
 //! A new column is one entry of [`COLUMNS`]. The terminal, Markdown, CSV, the JSON and `gpufeed compare --help` follow it by
 //! themselves; `GPUFEED_UPDATE_SNAPSHOTS=1 cargo test` writes the JSON schema and the snapshot of the help anew.
 
-use super::ceilings::Ceilings;
-use super::clock::GpuRates;
-use super::configuration::{Configuration, Round, Settings};
-use super::device::DeviceReport;
 use super::figures::Figures;
+use super::measured::Measured;
 use super::text;
 use crate::measure::bounds::percent_of;
-use crate::measure::stats::{MIN_ROUNDS, Summary};
 
 /// A column.
 #[derive(Clone, Copy, Debug)]
@@ -42,19 +38,12 @@ pub struct Figure {
 pub enum Table {
     /// What the loader reached.
     Loader,
+    /// What is hidden behind the work of a consumer that computes.
+    Overlap,
     /// What the device's own clock says.
     Clock,
     /// None: it stands in CSV and JSON alone.
     None,
-}
-
-/// What figures are made of: a configuration with all rounds, or with one.
-#[derive(Clone, Copy, Debug)]
-pub struct Measured<'a> {
-    pub(super) rounds: &'a [Round],
-    pub(super) gpu: Option<&'a GpuRates>,
-    pub(super) ceilings: Option<&'a Ceilings>,
-    pub(super) kernel_ceiling_gb_s: Option<f64>,
 }
 
 const fn figure(key: &'static str, value: fn(&Measured<'_>) -> Option<f64>) -> Figure {
@@ -138,6 +127,46 @@ pub const COLUMNS: &[Column] = &[
         text: text::ratios,
     },
     Column {
+        title: "computes\nµs alone",
+        explanation: "how long the consumer's work for a batch takes on a device that has nothing else to do; 0 for a consumer that does nothing",
+        table: Table::Overlap,
+        figures: &[figure("compute_us", |m| Some(m.compute_us()))],
+        text: text::number,
+    },
+    Column {
+        title: "step µs",
+        explanation: "from batch to batch, copies and the consumer's work included",
+        table: Table::Overlap,
+        figures: &[figure("step_us", |m| m.step_us())],
+        text: text::number,
+    },
+    Column {
+        title: "ideal µs\n(step)",
+        explanation: "the slowest of what would take place at once: the device's own copy of a batch, the CPU's fill, the consumer's work; in brackets, the step as a multiple of it",
+        table: Table::Overlap,
+        figures: &[
+            figure("ideal_us", |m| m.ideal_us()),
+            figure("step_times_ideal", |m| Some(m.step_us()? / m.ideal_us()?)),
+        ],
+        text: text::with_ratio,
+    },
+    Column {
+        title: "hidden",
+        explanation: "of the shorter of transfer (a step beside a consumer that does nothing) and compute, the share that cost no time of its own",
+        table: Table::Overlap,
+        figures: &[figure("hidden_percent", |m| m.hidden().map(|share| 100.0 * share))],
+        text: text::percents,
+    },
+    Column {
+        title: "CPU waits\nµs",
+        explanation: "time a batch that the consumer's CPU waited: in next, and where it waits for a batch or for its own work",
+        table: Table::Overlap,
+        figures: &[figure("cpu_waits_us", |m| {
+            m.median(|round| Some(1e6 * (round.stats.next_s + round.waited_s) / round.batches as f64))
+        })],
+        text: text::number,
+    },
+    Column {
         title: "copy GB/s",
         explanation: "the copy from staging memory by the device's own clock; a dash where it is no command of its own",
         table: Table::Clock,
@@ -162,6 +191,7 @@ pub const COLUMNS: &[Column] = &[
         table: Table::None,
         figures: &[
             figure("device_copy_gb_s", |m| m.ceilings?.device_copy_gb_s),
+            figure("batch_copy_gb_s", |m| m.ceilings?.batch_copy_gb_s),
             figure("pageable_copy_gb_s", |m| m.ceilings?.pageable_copy_gb_s),
             figure("host_memcpy_gb_s", |m| m.ceilings?.host_memcpy_gb_s),
             figure("kernel_ceiling_gb_s", |m| m.kernel_ceiling_gb_s),
@@ -185,26 +215,6 @@ pub const COLUMNS: &[Column] = &[
         ],
         text: text::number,
     },
-];
-
-/// A size that may be swept, and then has a column before the others.
-#[derive(Clone, Copy, Debug)]
-#[non_exhaustive]
-pub struct Size {
-    /// Its name in JSON and CSV.
-    pub key: &'static str,
-    /// Its heading.
-    pub title: &'static str,
-    /// Its value.
-    pub of: fn(&Settings) -> usize,
-}
-
-/// Every size, in the order in which they stand.
-pub const SIZES: &[Size] = &[
-    Size { key: "batch_size", title: "batch", of: |settings| settings.batch_size },
-    Size { key: "workers", title: "workers", of: |settings| settings.workers },
-    Size { key: "slots", title: "slots", of: |settings| settings.slots },
-    Size { key: "outputs", title: "outputs", of: |settings| settings.outputs },
 ];
 
 impl Column {
@@ -232,33 +242,10 @@ pub(super) fn keys() -> impl Iterator<Item = &'static str> {
     COLUMNS.iter().flat_map(|column| column.figures).map(|figure| figure.key)
 }
 
-impl<'a> Measured<'a> {
-    /// A configuration of a device with these of its rounds.
-    pub(super) fn of(device: &'a DeviceReport, configuration: &'a Configuration, rounds: &'a [Round]) -> Self {
-        let ceilings = Ceilings::of(&device.ceilings, &configuration.settings);
-        let kernel_ceiling_gb_s = device.kernel_ceiling_gb_s;
-        Self { rounds, gpu: configuration.gpu.as_ref(), ceilings, kernel_ceiling_gb_s }
-    }
-
+impl Measured<'_> {
     /// All figures. Those of the rounds are medians.
     pub(super) fn figures(&self) -> Figures {
         let all = COLUMNS.iter().flat_map(|column| column.figures);
         all.map(|figure| (figure.key, if self.rounds.is_empty() { None } else { (figure.value)(self) })).collect()
-    }
-
-    fn summary(&self, of: impl Fn(&Round) -> Option<f64>) -> Option<Summary> {
-        Summary::of(&self.rounds.iter().filter_map(of).collect::<Vec<_>>())
-    }
-
-    fn median(&self, of: impl Fn(&Round) -> Option<f64>) -> Option<f64> {
-        self.summary(of).map(|summary| summary.median)
-    }
-
-    fn spread(&self, of: impl Fn(&Round) -> f64) -> Option<f64> {
-        self.summary(|round| Some(of(round))).filter(|summary| summary.n >= MIN_ROUNDS).map(|summary| summary.spread)
-    }
-
-    fn times_memcpy(&self, rate: Option<f64>) -> Option<f64> {
-        Some(rate? / self.ceilings?.host_memcpy_gb_s?)
     }
 }

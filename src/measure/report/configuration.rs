@@ -4,11 +4,12 @@ use serde::{Deserialize, Serialize};
 
 use super::clock::GpuRates;
 use super::figures::Figures;
+use super::hand_over::HandOver;
 use crate::backend::{Footprint, Strategy};
 use crate::loader::{Finding, LoaderOptions, LoaderStats};
 use crate::measure::outcome::Verified;
 
-/// What is compared: a strategy and the sizes it runs with.
+/// What is compared: a strategy, the sizes it runs with, and what its batches are used for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Settings {
     /// How bytes get to the device.
@@ -21,14 +22,32 @@ pub struct Settings {
     pub slots: usize,
     /// Output tensors.
     pub outputs: usize,
+    /// How long the consumer computes for each batch, in microseconds of work that runs alone; 0 for one that does nothing.
+    #[serde(default)]
+    pub compute_us: u32,
+    /// What the consumer's CPU waits for.
+    #[serde(default)]
+    pub hand_over: HandOver,
 }
 
 impl Settings {
     /// The options of a loader with these settings, and everything else as in `base`.
     #[must_use]
     pub fn options(&self, base: &LoaderOptions) -> LoaderOptions {
-        let Self { strategy, batch_size, workers, slots, outputs } = *self;
+        let Self { strategy, batch_size, workers, slots, outputs, .. } = *self;
         LoaderOptions { strategy: Some(strategy), batch_size, workers, slots, outputs, ..base.clone() }
+    }
+
+    /// The same loader beside a consumer that does nothing.
+    #[must_use]
+    pub fn idle(&self) -> Self {
+        Self { compute_us: 0, hand_over: HandOver::Queued, ..*self }
+    }
+
+    /// Whether its consumer does nothing, and waits for nothing.
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        *self == self.idle()
     }
 
     /// Whether all but the strategy is the same.
@@ -52,6 +71,9 @@ pub struct Configuration {
     pub footprint: Option<Footprint>,
     /// What was checked before it was timed.
     pub verified: Option<Verified>,
+    /// How long the consumer's work takes alone, in microseconds, as measured between the rounds; null where there is none.
+    #[serde(default)]
+    pub compute_alone_us: Option<f64>,
     /// Every round.
     pub rounds: Vec<Round>,
     /// What the device's own clock says; null where it has none to be believed.
@@ -74,6 +96,7 @@ impl Configuration {
             status: Status::NotReached,
             footprint: None,
             verified: None,
+            compute_alone_us: None,
             rounds: Vec::new(),
             gpu: None,
             figures: Figures::default(),
@@ -130,6 +153,9 @@ pub struct Round {
     pub cpu_s_per_gb: Option<f64>,
     /// The staging step alone in the same round, in GB/s.
     pub staging_gb_s: Option<f64>,
+    /// Seconds that the consumer's CPU waited for the device, apart from `next`: for the batch, or for its own work.
+    #[serde(default)]
+    pub waited_s: f64,
     /// Everything that the loader counted.
     pub stats: LoaderStats,
 }

@@ -2,11 +2,13 @@
 
 use std::fmt::Write;
 
-use super::columns::{Measured, SIZES, keys};
+use super::columns::keys;
 use super::configuration::{Configuration, Status};
 use super::device::{DeviceReport, DeviceStatus};
 use super::exporter::Exporter;
 use super::figures::Figures;
+use super::measured::Measured;
+use super::sizes::SIZES;
 use super::whole::Report;
 
 /// Comma-separated values with a header line (RFC 4180). One line a round; a configuration without rounds, and a device
@@ -65,7 +67,7 @@ fn settings(configuration: &Configuration) -> Vec<String> {
         Status::Unsupported { reason } => ("unsupported", reason.as_str()),
         Status::Failed { message, .. } => ("failed", message.as_str()),
     };
-    let sizes = SIZES.iter().map(|size| (size.of)(settings).to_string());
+    let sizes = SIZES.iter().map(|size| (size.of)(settings));
     std::iter::once(settings.strategy.to_string()).chain(sizes).chain([state.to_owned(), reason.to_owned()]).collect()
 }
 
@@ -112,9 +114,8 @@ mod tests {
     fn every_round_is_a_line_and_what_has_none_says_why() {
         let text = Csv.export(&report());
         let lines: Vec<&str> = text.lines().collect();
-        assert_eq!(lines.len(), 1 + 3 + 3 + 1 + 1 + 1);
-        let start =
-            "2024-02-29T23:59:59Z,0.1.0,true,host,host memory,none,true,mapped-ring,64,2,4,3,measured,,1,2000,,2,0.25,";
+        assert_eq!(lines.len(), 1 + 3 + 3 + 1 + 1 + 3 + 1);
+        let start = "2024-02-29T23:59:59Z,0.1.0,true,host,host memory,none,true,mapped-ring,64,2,4,3,0,queued,measured,,1,2000,,2,0.25,";
         assert!(lines[1].starts_with(start), "{}", lines[1]);
         let value = |key: &str| {
             let index = lines[0].split(',').position(|name| name == key).expect("a column");
@@ -122,9 +123,14 @@ mod tests {
         };
         let keys = ["gpu_copy_gb_s", "gpu_kernel_percent_of_ceiling", "pageable_copy_gb_s", "round_batches"];
         assert_eq!(keys.map(value), ["6", "75", "1", "250"]);
-        assert!(lines[7].contains("direct-map,64,2,4,3,unsupported,\"no | mapping, \"\"here\"\"\",,"), "{}", lines[7]);
+        assert!(
+            lines[7].contains("direct-map,64,2,4,3,0,queued,unsupported,\"no | mapping, \"\"here\"\"\",,"),
+            "{}",
+            lines[7]
+        );
         assert!(lines[8].contains("failed,batch 3 is wrong,,"));
-        assert!(lines[9].contains("crashed,signal 11,,"));
+        assert!(lines[9].contains("mapped-ring,64,2,4,3,3000,queued,measured,,1,1600,"), "{}", lines[9]);
+        assert!(lines[12].contains("crashed,signal 11,,"));
     }
 
     #[test]

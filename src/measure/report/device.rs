@@ -28,6 +28,9 @@ pub struct DeviceReport {
     pub winner: Option<Winner>,
     /// The fastest strategy for each combination of the other settings, where there are several.
     pub sweep: Vec<Winner>,
+    /// The fastest strategy beside each consumer that computes or waits, for each combination of the other settings.
+    #[serde(default)]
+    pub busy: Vec<Winner>,
     /// Seconds it all took.
     pub seconds: f64,
 }
@@ -46,6 +49,7 @@ impl DeviceReport {
             configurations: settings.iter().copied().map(Configuration::new).collect(),
             winner: None,
             sweep: Vec::new(),
+            busy: Vec::new(),
             seconds: 0.0,
         }
     }

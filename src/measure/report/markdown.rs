@@ -2,10 +2,11 @@
 
 use std::fmt::Write;
 
-use super::columns::{Column, SIZES, Size, Table};
+use super::columns::{Column, Table};
 use super::configuration::{Configuration, Status};
 use super::device::{DeviceReport, DeviceStatus, Winner};
 use super::exporter::Exporter;
+use super::sizes::{SIZES, Size};
 use super::whole::Report;
 
 /// GitHub-flavoured Markdown: a table for each device.
@@ -51,7 +52,11 @@ fn head(out: &mut String, report: &Report) {
     if report.interrupted {
         let _ = writeln!(out, "\n**Interrupted: this is what had been measured.**");
     }
-    let _ = writeln!(out, "\nEvery number is of verified bytes. Devices are not compared with each other.");
+    let _ = writeln!(
+        out,
+        "\nEvery number is of verified bytes, beside a consumer that does nothing unless a table says otherwise. Devices are not \
+         compared with each other."
+    );
 }
 
 fn section(out: &mut String, report: &Report, device: &DeviceReport) {
@@ -72,9 +77,12 @@ fn section(out: &mut String, report: &Report, device: &DeviceReport) {
         return;
     }
     out.push_str(&header());
-    for configuration in &device.configurations {
+    // What has no numbers is told once, whatever it was to be used for.
+    let idle = |row: &&Configuration| row.settings.is_idle() || !row.is_measured();
+    for configuration in device.configurations.iter().filter(idle) {
         row(out, report, device, configuration);
     }
+    overlap(out, report, device);
     if let Some(ceiling) = device.kernel_ceiling_gb_s {
         let _ = writeln!(out, "\nA kernel that only copies reaches {ceiling:.1} GB/s here, read and written.");
     }
@@ -90,7 +98,7 @@ fn section(out: &mut String, report: &Report, device: &DeviceReport) {
 
 /// The sizes that tables have.
 fn sizes() -> impl Iterator<Item = &'static Size> {
-    SIZES.iter().filter(|size| size.key != "outputs")
+    SIZES.iter().filter(|size| size.key != "outputs" && !size.is_of_the_consumer())
 }
 
 fn columns() -> impl Iterator<Item = &'static Column> {
@@ -107,9 +115,8 @@ fn header() -> String {
 
 fn row(out: &mut String, report: &Report, device: &DeviceReport, configuration: &Configuration) {
     let settings = &configuration.settings;
-    let start: Vec<String> = std::iter::once(settings.strategy.to_string())
-        .chain(sizes().map(|size| (size.of)(settings).to_string()))
-        .collect();
+    let start: Vec<String> =
+        std::iter::once(settings.strategy.to_string()).chain(sizes().map(|size| (size.of)(settings))).collect();
     // What has no numbers has its reason instead of the first of them.
     let without = |reason: String| format!("{reason} |{}", " |".repeat(columns().count() - 1));
     let numbers = match &configuration.status {
@@ -122,6 +129,28 @@ fn row(out: &mut String, report: &Report, device: &DeviceReport, configuration: 
         Status::NotReached => without("not measured".to_owned()),
     };
     let _ = writeln!(out, "| {} | {numbers}", start.join(" | "));
+}
+
+/// The table of what is hidden behind a consumer that computes, where one was measured.
+fn overlap(out: &mut String, report: &Report, device: &DeviceReport) {
+    let measured: Vec<&Configuration> = device.configurations.iter().filter(|row| row.is_measured()).collect();
+    if measured.iter().all(|row| row.settings.is_idle()) {
+        return;
+    }
+    let sizes: Vec<&Size> = SIZES.iter().filter(|size| !matches!(size.key, "outputs" | "compute_asked_us")).collect();
+    let titles: Vec<String> = std::iter::once("strategy".to_owned())
+        .chain(sizes.iter().map(|size| size.title.to_owned()))
+        .chain(Column::of(Table::Overlap).map(Column::heading))
+        .collect();
+    let _ = writeln!(out, "\nBeside a consumer that computes, and beside one that does nothing (0):\n");
+    let _ = writeln!(out, "| {} |\n|---|{}", titles.join(" | "), "--:|".repeat(titles.len() - 1));
+    for row in measured {
+        let cells: Vec<String> = std::iter::once(row.settings.strategy.to_string())
+            .chain(sizes.iter().map(|size| (size.of)(&row.settings)))
+            .chain(Column::of(Table::Overlap).map(|column| column.text(&row.figures)))
+            .collect();
+        let _ = writeln!(out, "| {}{} |", cells.join(" | "), flags(report, device));
+    }
 }
 
 /// What has to stand beside every number.
@@ -157,11 +186,11 @@ mod tests {
     #[test]
     fn every_row_of_a_table_has_the_same_cells() {
         let text = Markdown.export(&report());
+        let cells = |table: &[&str]| -> Vec<usize> {
+            table.iter().map(|row| row.replace("\\|", "").matches('|').count()).collect()
+        };
         let rows: Vec<&str> = text.lines().filter(|line| line.starts_with('|')).collect();
-        assert_eq!(rows.len(), 2 + 4, "{text}");
-        for row in rows {
-            assert_eq!(row.replace("\\|", "").matches('|').count(), 15, "{row}");
-        }
+        assert_eq!((cells(&rows[..6]), cells(&rows[6..])), (vec![15; 2 + 4], vec![11; 2 + 3]), "{text}");
     }
 
     #[test]
@@ -178,6 +207,8 @@ mod tests {
             "{text}"
         );
         assert!(text.contains("**`mapped-ring`** was 2.00 ± 0.01 times faster than `write-buffer`."), "{text}");
+        let busy = "| mapped-ring | 64 | 2 | 4 | queued | 3010 | ";
+        assert!(text.contains(busy) && text.contains("| strategy | batch | workers | slots | hand-over |"), "{text}");
         assert!(text.contains("**Crashed: signal 11**") && text.contains("Devices are not compared"), "{text}");
     }
 }

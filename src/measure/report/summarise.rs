@@ -1,9 +1,9 @@
 //! What follows from the samples of a report: figures, what held each configuration back, winners. Pure.
 
-use super::columns::Measured;
 use super::configuration::{Configuration, Round, Settings};
 use super::device::{DeviceReport, Winner};
-use crate::loader::{Finding, LoaderStats, Setup};
+use super::measured::Measured;
+use crate::loader::{Beside, Finding, LoaderStats, Setup};
 use crate::measure::bounds::{Work, credible};
 use crate::measure::stats::{Summary, leader};
 
@@ -17,32 +17,22 @@ impl DeviceReport {
             self.configurations.iter().map(|row| Measured::of(self, row, &row.rounds).figures()).collect();
         for (row, figures) in self.configurations.iter_mut().zip(figures) {
             row.figures = figures;
-            row.held_back = row.judge();
         }
-        self.winner = winner(&best_of_each_strategy(&self.measured()));
-        self.sweep = self.sweep();
+        let held_back: Vec<_> = self.configurations.iter().map(|row| self.judge(row)).collect();
+        for (row, held_back) in self.configurations.iter_mut().zip(held_back) {
+            row.held_back = held_back;
+        }
+        let (idle, busy): (Vec<_>, Vec<_>) = self.measured().into_iter().partition(|row| row.settings.is_idle());
+        let winner = winner(&best_of_each_strategy(&idle));
+        let (sweep, busy) = (winners(&idle), winners(&busy));
+        self.winner = winner;
+        // One combination of sizes is no sweep.
+        self.sweep = if sweep.len() < 2 { Vec::new() } else { sweep };
+        self.busy = busy;
     }
 
     fn measured(&self) -> Vec<&Configuration> {
         self.configurations.iter().filter(|row| row.is_measured()).collect()
-    }
-
-    /// The winners of each combination of sizes, where there are several.
-    fn sweep(&self) -> Vec<Winner> {
-        let measured = self.measured();
-        let mut sizes: Vec<Settings> = Vec::new();
-        for row in &measured {
-            if !sizes.iter().any(|known| known.same_sizes(&row.settings)) {
-                sizes.push(row.settings);
-            }
-        }
-        if sizes.len() < 2 {
-            return Vec::new();
-        }
-        let group = |sizes: &Settings| -> Vec<&Configuration> {
-            measured.iter().copied().filter(|row| row.settings.same_sizes(sizes)).collect()
-        };
-        sizes.iter().filter_map(|sizes| winner(&group(sizes))).collect()
     }
 
     /// Sums the host's reference up, and drops ceilings that cannot be.
@@ -51,6 +41,9 @@ impl DeviceReport {
             ceilings.host_memcpy_gb_s = Summary::of(&ceilings.host_memcpy_samples).map(|summary| summary.median);
             let error = &mut ceilings.device_copy_error;
             take_doubtful(&mut ceilings.device_copy_gb_s, Work::Copy, None, |why| *error = Some(why));
+            take_doubtful(&mut ceilings.batch_copy_gb_s, Work::Copy, None, |why| {
+                log::warn!("the copy of a batch: {why}");
+            });
             take_doubtful(&mut ceilings.pageable_copy_gb_s, Work::Copy, None, |why| {
                 log::warn!("the copy from pageable memory: {why}");
             });
@@ -83,13 +76,44 @@ impl Configuration {
             doubts.push(format!("kernels by the device's clock: {why}"));
         });
     }
+}
 
-    /// What held it back over all rounds. The device's clock was asked in a pass of its own, and speaks for all.
-    fn judge(&self) -> Option<Finding> {
-        let Settings { strategy, workers, slots, outputs, .. } = self.settings;
-        let gpu = self.gpu.filter(|_| self.doubts.is_empty()).map(|gpu| gpu.times);
-        let times = LoaderStats { gpu, ..total(&self.rounds) };
-        (!self.rounds.is_empty()).then(|| Finding::of(&times, Setup { strategy, workers, slots, outputs }))
+/// A strategy that hides less than this of what could be hidden does not hide its copies, one that hides more than the other bound does.
+const HIDES: (f64, f64) = (50.0, 80.0);
+
+impl DeviceReport {
+    /// What held a configuration back over all rounds. The device's clock was asked in a pass of its own, beside an idle consumer, and
+    /// speaks for all.
+    fn judge(&self, row: &Configuration) -> Option<Finding> {
+        if row.rounds.is_empty() {
+            return None;
+        }
+        let Settings { strategy, workers, slots, outputs, .. } = row.settings;
+        let idle = self.configurations.iter().find(|other| other.settings == row.settings.idle()).unwrap_or(row);
+        let gpu = idle.gpu.filter(|_| idle.doubts.is_empty()).map(|gpu| gpu.times);
+        let times = LoaderStats { gpu, ..total(&row.rounds) };
+        let beside = self.beside(row);
+        Some(Finding::of(&times, Setup { strategy, workers, slots, outputs, beside }))
+    }
+
+    /// What was measured of the consumer's work beside a configuration, and who hides its copies behind it.
+    fn beside(&self, row: &Configuration) -> Beside {
+        let figure = |row: &Configuration, key| row.figures.get(key);
+        let hidden = figure(row, "hidden_percent");
+        let hides = |other: &&Configuration| {
+            other.is_measured()
+                && other.settings.same_sizes(&row.settings)
+                && figure(other, "hidden_percent") >= Some(HIDES.1)
+                && figure(other, "step_us") < figure(row, "step_us")
+        };
+        let step = |row: &&Configuration| figure(row, "step_us").unwrap_or(f64::INFINITY);
+        let others = self.configurations.iter().filter(|_| hidden < Some(HIDES.0)).filter(hides);
+        let best = others.min_by(|one, other| step(one).total_cmp(&step(other)));
+        Beside {
+            compute_s: row.compute_alone_us.filter(|_| hidden.is_some()).map(|us| us / 1e6),
+            hidden: hidden.map(|percent| percent / 100.0),
+            hidden_by: best.filter(|_| hidden.is_some()).map(|row| row.settings.strategy),
+        }
     }
 }
 
@@ -115,6 +139,20 @@ fn total(rounds: &[Round]) -> LoaderStats {
         sum.waits.idle_s += stats.waits.idle_s;
     }
     sum
+}
+
+/// The winner of each combination of everything but the strategy.
+fn winners(measured: &[&Configuration]) -> Vec<Winner> {
+    let mut sizes: Vec<Settings> = Vec::new();
+    for row in measured {
+        if !sizes.iter().any(|known| known.same_sizes(&row.settings)) {
+            sizes.push(row.settings);
+        }
+    }
+    let group = |sizes: &Settings| -> Vec<&Configuration> {
+        measured.iter().copied().filter(|row| row.settings.same_sizes(sizes)).collect()
+    };
+    sizes.iter().filter_map(|sizes| winner(&group(sizes))).collect()
 }
 
 /// Each strategy with the settings that it is fastest with.

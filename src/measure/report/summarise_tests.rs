@@ -1,6 +1,6 @@
 use crate::backend::{GpuTimes, Strategy};
 use crate::loader::{Bottleneck, LoaderStats, PumpWaits};
-use crate::measure::report::{GpuRates, Status};
+use crate::measure::report::{Configuration, GpuRates, Status};
 use crate::measure::testing::{device, measured};
 
 #[test]
@@ -87,4 +87,83 @@ fn what_held_a_recorded_configuration_back_is_judged_as_a_loader_is() {
     again.summarise();
     let without = again.configurations[0].held_back.map(|found| found.bottleneck);
     assert_eq!(without, Some(Bottleneck::Device), "a clock that is not believed tells nothing apart");
+}
+
+/// A row whose steps took so many microseconds: 8 MB a batch, beside a consumer that computes for so long.
+fn steps(strategy: Strategy, compute_us: u32, step_us: f64) -> Configuration {
+    let mut row = measured(strategy, 8, &[1.0; 3]);
+    row.settings.compute_us = compute_us;
+    row.compute_alone_us = (compute_us > 0).then(|| f64::from(compute_us) + 10.0);
+    for round in &mut row.rounds {
+        (round.batches, round.bytes, round.seconds) = (1000, 8_000_000_000, step_us / 1e3);
+        (round.samples_s, round.waited_s, round.stats.next_s) = (8e6 / step_us, 0.1, 0.2);
+    }
+    row
+}
+
+#[test]
+fn what_is_hidden_follows_from_the_steps_beside_both_consumers() {
+    let mut report = device(vec![
+        steps(Strategy::SystemRing, 0, 1200.0),
+        steps(Strategy::SystemRing, 990, 1300.0),
+        steps(Strategy::Imported, 0, 1100.0),
+        steps(Strategy::Imported, 990, 2100.0),
+        steps(Strategy::Imported, 3000, 3000.0),
+    ]);
+    // A batch of 8 MB: 1,000 us on the device alone, 2,000 in the CPU's memcpy.
+    report.ceilings[0].batch_copy_gb_s = Some(8.0);
+    report.summarise();
+    let figures = |key: &str| -> Vec<Option<f64>> {
+        let round = |figure: f64| (figure * 100.0).round() / 100.0;
+        report.configurations.iter().map(|row| row.figures.get(key).map(round)).collect()
+    };
+    assert_eq!(figures("step_us"), [1200.0, 1300.0, 1100.0, 2100.0, 3000.0].map(Some));
+    assert_eq!(
+        figures("compute_us"),
+        [0.0, 1000.0, 0.0, 1000.0, 3010.0].map(Some),
+        "what it takes, and not what was asked"
+    );
+    assert_eq!(
+        figures("ideal_us"),
+        [2000.0, 2000.0, 1000.0, 1000.0, 3010.0].map(Some),
+        "direct strategies have no fill"
+    );
+    assert_eq!(figures("step_times_ideal"), [0.6, 0.65, 1.1, 2.1, 1.0].map(Some));
+    // 1,200 + 1,000 - 1,300 of 1,000; 1,100 + 1,000 - 2,100 of 1,000; all of the 1,100, and no more.
+    assert_eq!(figures("hidden_percent"), [None, Some(90.0), None, Some(0.0), Some(100.0)]);
+    assert_eq!(figures("cpu_waits_us"), [Some(300.0); 5]);
+    let winners: Vec<_> = report.busy.iter().map(|won| (won.settings.compute_us, won.settings.strategy)).collect();
+    assert_eq!(winners, [(990, Strategy::SystemRing), (3000, Strategy::Imported)]);
+    assert_eq!(report.winner.map(|won| won.settings.strategy), Some(Strategy::Imported), "beside an idle consumer");
+    assert!(report.sweep.is_empty());
+}
+
+#[test]
+fn a_recorded_configuration_whose_copies_are_not_hidden_is_told_who_hides_them() {
+    let waits = PumpWaits { device_s: 0.9, ..PumpWaits::default() };
+    let mut rows = vec![
+        steps(Strategy::SystemRing, 0, 1200.0),
+        steps(Strategy::SystemRing, 990, 1250.0),
+        steps(Strategy::Imported, 0, 1100.0),
+        steps(Strategy::Imported, 990, 2050.0),
+    ];
+    for row in &mut rows {
+        let gpu = row.gpu.take();
+        for round in &mut row.rounds {
+            round.stats = LoaderStats { batches: 1000, active_s: round.seconds, waits, ..LoaderStats::default() };
+            round.stats.waits.device_s *= round.seconds;
+        }
+        // Asked once, of the loader beside an idle consumer.
+        row.gpu = gpu.filter(|_| row.settings.is_idle());
+    }
+    let mut report = device(rows);
+    report.summarise();
+    let held_back = |row: usize| report.configurations[row].held_back.expect("judged");
+    assert_eq!((held_back(3).bottleneck, held_back(3).hidden_by), (Bottleneck::NotHidden, Some(Strategy::SystemRing)));
+    assert!(held_back(3).evidence.hidden.is_some_and(|share| (share - 0.05).abs() < 1e-9));
+    assert!(held_back(3).describe().ends_with("; `system-ring` would hide them"), "{}", held_back(3).describe());
+    // The ring's own are hidden, and its consumer works all the time.
+    assert_eq!((held_back(1).bottleneck, held_back(1).hidden_by), (Bottleneck::Consumer, None));
+    // Beside a consumer that does nothing there is nothing to hide behind.
+    assert!([0, 2].iter().all(|&row| held_back(row).hidden_by.is_none() && held_back(row).evidence.hidden.is_none()));
 }

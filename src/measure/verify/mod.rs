@@ -5,4 +5,4 @@ mod oracle;
 mod run;
 
 pub(super) use check::Checker;
-pub(super) use run::{Extent, check_timed, verify};
+pub(super) use run::{Checked, Extent, check_timed, verify};

@@ -8,8 +8,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::check::Checker;
-use crate::backend::{Backend, Footprint};
+use crate::backend::{Backend, Consumer, Footprint};
 use crate::loader::{Batch, Loader, LoaderOptions, Order, Sampler};
+use crate::measure::busy::check_seen;
 use crate::measure::outcome::{Verified, VerifyError};
 use crate::source::Source;
 
@@ -32,7 +33,8 @@ impl Extent {
     }
 }
 
-/// Checks a loader with these options on `source`, and returns the memory it took.
+/// Checks a loader with these options on `source`, and returns the memory it took. A consumer that computes looks at each batch that was
+/// found right: what it saw is what it has to see of the same batches later.
 ///
 /// # Errors
 /// [`VerifyError`]; of wrong data it says in which batch and sample, and what differs.
@@ -41,8 +43,9 @@ pub(in crate::measure) fn verify<B: Backend>(
     source: &Arc<dyn Source>,
     options: &LoaderOptions,
     extent: Extent,
+    mut consumer: Option<&mut B::Consumer>,
     stop: &dyn Fn() -> bool,
-) -> Result<(Verified, Footprint), VerifyError> {
+) -> Result<Checked, VerifyError> {
     let options = LoaderOptions { fingerprints: true, ..options.clone() };
     let mut loader = Loader::new(backend, Arc::clone(source), options.clone())?;
     let footprint = loader.footprint();
@@ -50,6 +53,9 @@ pub(in crate::measure) fn verify<B: Backend>(
     let minimum = Extent::minimum(&options);
     let batches = loader.batches_per_epoch().min(extent.batches.max(minimum));
     let small = loader.tensor().byte_len() <= SMALL_TENSOR;
+    if let Some(consumer) = &mut consumer {
+        consumer.set_iterations(0).map_err(VerifyError::Consumer)?;
+    }
     let started = Instant::now();
     let mut done = Verified::default();
     for batch in loader.epoch(0) {
@@ -61,6 +67,9 @@ pub(in crate::measure) fn verify<B: Backend>(
         let last = number >= batches || (number >= minimum && started.elapsed() >= extent.time);
         let whole = small || last || number == 1 || number == minimum.div_ceil(2);
         check_batch(&mut checker, &options, &batch, whole)?;
+        if let Some(consumer) = &mut consumer {
+            consumer.consume(batch.tensor(), &batch.desc()).map_err(VerifyError::Consumer)?;
+        }
         done.batches = number;
         done.samples += batch.len() as u64;
         done.tensors += u64::from(whole);
@@ -68,7 +77,19 @@ pub(in crate::measure) fn verify<B: Backend>(
             break;
         }
     }
-    Ok((done, footprint))
+    let seen = consumer.map(|consumer| consumer.seen()).transpose().map_err(VerifyError::Consumer)?;
+    if let Some(seen) = &seen {
+        check_seen(seen, done.batches, &[])?;
+    }
+    Ok(Checked { verified: done, footprint, sums: seen.map(|seen| seen.sums).unwrap_or_default() })
+}
+
+/// A loader that delivers what it should.
+pub(in crate::measure) struct Checked {
+    pub(in crate::measure) verified: Verified,
+    pub(in crate::measure) footprint: Footprint,
+    /// What a consumer saw of the batches, from the first on.
+    pub(in crate::measure) sums: Vec<u32>,
 }
 
 /// Checks one batch of a loader that computes fingerprints.

@@ -20,7 +20,7 @@ fn options(preprocess: Preprocess) -> LoaderOptions {
 }
 
 fn run(source: &Arc<dyn Source>, options: &LoaderOptions, extent: Extent) -> Result<Verified, VerifyError> {
-    verify(&HostBackend::new(), source, options, extent, &|| false).map(|(verified, _)| verified)
+    verify(&HostBackend::new(), source, options, extent, None, &|| false).map(|checked| checked.verified)
 }
 
 /// Reads sample `index` differently after `honest` reads of it.
@@ -131,6 +131,6 @@ fn a_wrong_order_and_missing_fingerprints_are_named() {
 #[test]
 fn a_lost_device_is_told_from_wrong_data() {
     let backend = HostBackend::with_faults(Faults { lose_at_submission: Some(3), ..Faults::default() });
-    let error = verify(&backend, &images(100), &options(Preprocess::Raw), ALL, &|| false).expect_err("lost");
+    let error = verify(&backend, &images(100), &options(Preprocess::Raw), ALL, None, &|| false).err().expect("lost");
     assert!(error.is_lost() && !error.is_wrong_data(), "{error}");
 }

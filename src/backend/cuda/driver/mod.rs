@@ -10,6 +10,7 @@
 #![allow(unsafe_code)]
 
 mod batch;
+mod consume;
 mod context;
 mod copy;
 mod device;
@@ -24,6 +25,7 @@ mod register;
 mod sums;
 
 pub(super) use batch::BatchCopy;
+pub(super) use consume::Consume;
 pub(super) use context::{Stream, probe, wait_for};
 pub(super) use copy::{Copies, Copying, copy_on_device, download, upload, upload_offsets};
 pub(super) use device::{Device, devices, of_context, start};

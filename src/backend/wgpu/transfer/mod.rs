@@ -20,7 +20,7 @@ mod plan;
 mod submit;
 
 use plan::lands_in_tensor;
-pub(super) use plan::{arrivals, device_bytes, family};
+pub(super) use plan::{arrivals, device_bytes, family, family_of};
 
 use std::collections::VecDeque;
 use std::time::Duration;

@@ -14,11 +14,22 @@ use crate::preprocess::Preprocess;
 /// # Errors
 /// [`Unsupported`] where one was asked for that the device does not have.
 pub(in super::super) fn family(backend: &WgpuBackend, spec: &LaneSpec) -> Result<Option<FamilyQueues>, Unsupported> {
-    if !matches!(spec.strategy, Strategy::SystemRing | Strategy::Imported) {
+    family_of(backend, spec.strategy)
+}
+
+/// The same of a strategy, whatever else the lane is made for.
+///
+/// # Errors
+/// As [`family`].
+pub(in super::super) fn family_of(
+    backend: &WgpuBackend,
+    strategy: Strategy,
+) -> Result<Option<FamilyQueues>, Unsupported> {
+    if !matches!(strategy, Strategy::SystemRing | Strategy::Imported) {
         return Ok(None);
     }
-    let unsupported = |reason: String| Unsupported { strategy: spec.strategy, reason };
-    choose(backend.tuning(), spec.strategy, vulkan::device_families(backend.device())).map_err(unsupported)
+    let unsupported = |reason: String| Unsupported { strategy, reason };
+    choose(backend.tuning(), strategy, vulkan::device_families(backend.device())).map_err(unsupported)
 }
 
 fn choose(

@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use anyhow::Result;
 use clap::Args;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use gpufeed::backend::select;
-use gpufeed::measure::report::{Column, Settings, Table};
+use gpufeed::measure::report::{Column, HandOver, Settings, Table};
 use gpufeed::{AdapterInfo, LoaderOptions, Strategy};
 
 use crate::args::{DataArgs, FeedArgs, open_source, strategy};
@@ -26,8 +27,10 @@ Exit codes: 0 done, 1 failed (wrong data, or nothing could be measured), 2 wrong
 fn help() -> String {
     let explained = |column: &Column| format!("  {}: {}", column.heading(), column.explanation);
     let loader = Column::of(Table::Loader).map(explained);
+    let overlap = Column::of(Table::Overlap).map(explained);
     let clock = Column::of(Table::Clock).map(explained);
     let columns = ["Columns, medians of the rounds:".to_owned()].into_iter().chain(loader);
+    let columns = columns.chain(["Beside a consumer that computes (--compute):".to_owned()]).chain(overlap);
     let columns = columns.chain(["By the device's own clock:".to_owned()]).chain(clock).collect::<Vec<_>>().join("\n");
     format!("{HELP}\n\n{columns}\n\n{EXIT_CODES}")
 }
@@ -49,6 +52,8 @@ pub struct CompareArgs {
     pub strategies: Vec<Strategy>,
     #[command(flatten)]
     pub sizes: SizeArgs,
+    #[command(flatten)]
+    pub consumer: ConsumerArgs,
     #[command(flatten)]
     pub images: DataArgs,
     #[command(flatten)]
@@ -81,6 +86,36 @@ pub struct SizeArgs {
     /// Give a device up that has not ended after this long [default: a minute and four times its share of --time]
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub device_timeout: Option<f64>,
+}
+
+/// A consumer that does nothing: every strategy is measured beside it, whatever else there is.
+const IDLE: (u32, HandOver) = (0, HandOver::Queued);
+
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "Consumer; one that does nothing is always measured beside")]
+pub struct ConsumerArgs {
+    /// Measure beside a consumer too that computes this long for each batch, in microseconds: fixed work of one workgroup on
+    /// the device, calibrated alone
+    #[arg(long, value_name = "US,..", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(..=1_000_000))]
+    pub compute: Vec<u32>,
+    /// What the consumer's CPU waits for [default: queued]
+    #[arg(long, value_name = "HOW,..", value_delimiter = ',', value_parser = hand_over())]
+    pub hand_over: Vec<HandOver>,
+}
+
+fn hand_over() -> impl TypedValueParser<Value = HandOver> {
+    let named = HandOver::ALL.iter().map(|way| PossibleValue::new(way.key()).help(way.describe()));
+    PossibleValuesParser::new(named).try_map(|name| name.parse::<HandOver>())
+}
+
+impl ConsumerArgs {
+    /// What becomes of the batches: nothing first, then each compute with each hand-over.
+    fn uses(&self) -> Vec<(u32, HandOver)> {
+        let computes = [&[0], self.compute.as_slice()].concat();
+        let ways = if self.hand_over.is_empty() { vec![HandOver::Queued] } else { self.hand_over.clone() };
+        let each = computes.iter().flat_map(|&compute| ways.iter().map(move |&way| (compute, way)));
+        unique(&std::iter::once(IDLE).chain(each).collect::<Vec<_>>())
+    }
 }
 
 #[derive(Clone, Debug, Default, Args)]
@@ -143,8 +178,11 @@ impl CompareArgs {
         };
         let mut all = Vec::new();
         for (number, sizes) in self.sizes.combinations().into_iter().enumerate() {
-            let here = strategies.iter().filter(|&&strategy| number == 0 || runs(strategy));
-            all.extend(here.map(|&strategy| Settings { strategy, ..sizes }));
+            for &strategy in strategies.iter().filter(|&&strategy| number == 0 || runs(strategy)) {
+                let uses = if runs(strategy) { self.consumer.uses() } else { vec![IDLE] };
+                let used = |(compute_us, hand_over)| Settings { strategy, compute_us, hand_over, ..sizes };
+                all.extend(uses.into_iter().map(used));
+            }
         }
         all
     }
@@ -163,7 +201,9 @@ impl SizeArgs {
         for &batch_size in &or(&self.batch_size, default.batch_size) {
             for &workers in &or(&self.workers, default.workers) {
                 for &slots in &or(&self.slots, default.slots) {
-                    all.push(Settings { strategy: Strategy::Memcpy, batch_size, workers, slots, outputs });
+                    let (compute_us, hand_over) = IDLE;
+                    let strategy = Strategy::Memcpy;
+                    all.push(Settings { strategy, batch_size, workers, slots, outputs, compute_us, hand_over });
                 }
             }
         }
@@ -228,6 +268,23 @@ mod tests {
         let (ring, direct) = (Strategy::MappedRing, Strategy::DirectMap);
         assert_eq!(listed, [(ring, 8, 2), (direct, 8, 2), (ring, 8, 4), (ring, 64, 2), (ring, 64, 4)]);
         assert!(all.iter().all(|s| s.outputs == 3));
+    }
+
+    #[test]
+    fn every_strategy_that_runs_is_used_in_every_way_and_first_in_none() {
+        let uses = |line: &str| -> Vec<(Strategy, u32, &str)> {
+            let all = parse(line).settings(&device());
+            all.iter().map(|s| (s.strategy, s.compute_us, s.hand_over.key())).collect()
+        };
+        let (ring, direct) = (Strategy::MappedRing, Strategy::DirectMap);
+        assert_eq!(uses(""), [(ring, 0, "queued"), (direct, 0, "queued")]);
+        let computes = [(ring, 0, "queued"), (ring, 400, "queued"), (ring, 9, "queued"), (direct, 0, "queued")];
+        assert_eq!(uses("--compute 400,0,9,400"), computes);
+        let waits = [(ring, 0, "queued"), (ring, 0, "waited"), (ring, 9, "waited"), (direct, 0, "queued")];
+        assert_eq!(uses("--compute 9 --hand-over waited"), waits);
+        for bad in ["--compute=-1", "--compute=x", "--compute=2000000", "--hand-over=now"] {
+            assert!(Line::try_parse_from(["compare", bad]).is_err(), "{bad}");
+        }
     }
 
     #[test]

@@ -45,6 +45,13 @@ impl EventPrinter {
 
     fn describe(&self, event: &Event) -> String {
         match event {
+            Event::Calibrated { compute_us, alone_us } => {
+                format!(
+                    "a consumer of {compute_us} µs: its work takes {} µs alone{}",
+                    units::digits(*alone_us),
+                    self.flags
+                )
+            }
             Event::Verifying { settings } => format!("{}: verifying", name(settings)),
             Event::Verified { settings, verified } => format!(
                 "{}: verified, {} samples in {}, {}",
@@ -73,8 +80,9 @@ fn lasting(event: &Event) -> bool {
 }
 
 fn name(settings: &Settings) -> String {
-    let Settings { strategy, batch_size, workers, slots, .. } = settings;
-    format!("{strategy} (batch {batch_size}, {workers} workers, {slots} slots)")
+    let Settings { strategy, batch_size, workers, slots, compute_us, hand_over, .. } = settings;
+    let used = if settings.is_idle() { String::new() } else { format!(", compute {compute_us} µs, {hand_over}") };
+    format!("{strategy} (batch {batch_size}, {workers} workers, {slots} slots{used})")
 }
 
 impl Drop for EventPrinter {

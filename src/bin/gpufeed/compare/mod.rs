@@ -5,6 +5,7 @@ mod child;
 mod events;
 mod files;
 mod job;
+mod overlap;
 mod summary;
 mod table;
 #[cfg(test)]

@@ -5,6 +5,7 @@ use gpufeed::Strategy;
 use gpufeed::measure::report::{Configuration, DeviceReport, DeviceStatus, Report, Settings, Status, Winner, percent};
 use gpufeed::measure::{Ratio, describe_ratio};
 
+use super::overlap;
 use super::table::flags;
 use crate::{output::paragraph, units};
 
@@ -17,6 +18,7 @@ pub fn text(report: &Report) -> String {
     if report.devices.len() > 1 {
         lines.push("Devices are not compared with each other: each was measured against its own ceilings.".to_owned());
     }
+    lines.extend(overlap::hint(report).map(str::to_owned));
     if report.interrupted {
         lines.push("Interrupted: this is what had been measured.".to_owned());
     }
@@ -38,6 +40,7 @@ fn of_device(device: &DeviceReport, report: &Report) -> Vec<String> {
         lines.push(paragraph(4, &against(other, best)));
     }
     lines.extend(sweep(device).map(|text| paragraph(4, &text)));
+    lines.extend(overlap::winners(device).iter().map(|text| paragraph(4, text)));
     lines
 }
 

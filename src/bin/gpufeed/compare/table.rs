@@ -49,15 +49,23 @@ pub fn flags(software: bool, debug_build: bool) -> String {
 pub fn device(device: &DeviceReport, debug_build: bool) -> String {
     let flags = flags(device.software, debug_build);
     let measured: Vec<&Configuration> = device.configurations.iter().filter(|c| c.is_measured()).collect();
+    let idle: Vec<&Configuration> = measured.iter().copied().filter(|c| c.settings.is_idle()).collect();
     let sizes = swept(&device.configurations);
+    // What the batches are used for is told where it differs.
+    let of_loaders: Vec<&Size> = sizes.iter().copied().filter(|size| !size.is_of_the_consumer()).collect();
     let mut parts = Vec::new();
-    if !measured.is_empty() {
-        parts.push(table("strategy", Table::Loader, &measured, &sizes, &flags));
+    if !idle.is_empty() {
+        parts.push(table("beside a consumer\nthat does nothing", Table::Loader, &idle, &of_loaders, &flags));
     }
     parts.extend(device.configurations.iter().filter_map(|c| without_numbers(c, &sizes)));
     parts.extend(device.ceilings.iter().filter(|_| !measured.is_empty()).map(|c| ceilings(c, &flags)));
-    if !measured.is_empty() {
-        parts.push(by_the_devices_clock(device, &measured, &sizes, &flags));
+    if measured.len() > idle.len() {
+        // What was asked for is as good as what the work takes, which has a column.
+        let shown: Vec<&Size> = sizes.iter().copied().filter(|size| size.key != "compute_asked_us").collect();
+        parts.push(table("what is hidden", Table::Overlap, &measured, &shown, &flags));
+    }
+    if !idle.is_empty() {
+        parts.push(by_the_devices_clock(device, &idle, &of_loaders, &flags));
     }
     parts.extend(doubts(device));
     parts.extend(status(&device.status));
@@ -81,7 +89,7 @@ fn table(head: &str, which: Table, rows: &[&Configuration], sizes: &[&Size], fla
         .collect();
     let row = |row: &&Configuration| {
         std::iter::once(row.settings.strategy.to_string())
-            .chain(sizes.iter().map(|size| (size.of)(&row.settings).to_string()))
+            .chain(sizes.iter().map(|size| (size.of)(&row.settings)))
             .chain(Column::of(which).map(|column| column.text(&row.figures)))
             .chain(flag.map(str::to_owned))
             .collect()

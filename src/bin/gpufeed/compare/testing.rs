@@ -3,7 +3,7 @@
 use gpufeed::backend::host::host_info;
 use gpufeed::loader::PumpWaits;
 use gpufeed::measure::Verified;
-use gpufeed::measure::report::{Ceilings, Data, DeviceReport, Report, Round, Settings, Status};
+use gpufeed::measure::report::{Ceilings, Data, DeviceReport, HandOver, Report, Round, Settings, Status};
 use gpufeed::{AdapterInfo, DeviceType, LoaderStats, Strategy};
 
 /// A round of one second, all of which the device was busy.
@@ -18,6 +18,7 @@ fn round(samples_s: f64) -> Round {
         gb_s: samples_s / 1e3,
         cpu_s_per_gb: Some(0.25),
         staging_gb_s: Some(2.0),
+        waited_s: 0.0,
         stats: LoaderStats { batches: 10, active_s: 1.0, source_s: 0.5, gpu_s: 2.5, waits, ..LoaderStats::default() },
     }
 }
@@ -32,6 +33,8 @@ pub fn device(id: &str, rates: &[(Strategy, usize, f64)]) -> DeviceReport {
         workers: 2,
         slots: 4,
         outputs: 4,
+        compute_us: 0,
+        hand_over: HandOver::Queued,
     };
     let mut device = DeviceReport::new(&adapter, &rates.iter().map(settings).collect::<Vec<_>>());
     for (row, (.., rate)) in device.configurations.iter_mut().zip(rates) {

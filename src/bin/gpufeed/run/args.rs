@@ -4,6 +4,7 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread;
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
@@ -75,6 +76,9 @@ pub struct LoadingArgs {
     /// devices divide the cores]
     #[arg(long, value_name = "N|auto")]
     workers: Option<OrAuto<NonZeroUsize>>,
+    /// Have auto measure beside a consumer that computes this long for each batch, in microseconds, as the application will
+    #[arg(long, value_name = "US", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    compute: Option<u32>,
     /// Keep what auto chose in this file, and take it from there next time
     #[arg(long, value_name = "FILE")]
     auto_cache: Option<PathBuf>,
@@ -103,6 +107,9 @@ impl RunArgs {
         if auto.cache.is_some() && !auto.strategy && !auto.workers {
             bail!(usage_error("run", "--auto-cache is only for --strategy auto and --workers auto"));
         }
+        if self.loading.compute.is_some() && !auto.strategy && !auto.workers {
+            bail!(usage_error("run", "--compute is only for --strategy auto and --workers auto"));
+        }
         self.loading.share()
     }
 
@@ -128,6 +135,7 @@ impl RunArgs {
             strategy: self.strategy == Some(OrAuto::Auto),
             workers: self.loading.workers == Some(OrAuto::Auto),
             cache: self.loading.auto_cache.clone(),
+            compute: Duration::from_micros(self.loading.compute.unwrap_or(0).into()),
         }
     }
 
@@ -232,6 +240,9 @@ mod tests {
         assert_eq!(auto(&["--strategy", "auto", "--workers", "3"]), (true, false));
         assert_eq!(auto(&["--strategy", "memcpy", "--workers", "auto"]), (false, true));
         let error = parse(&["--auto-cache", "x.json"]).check().expect_err("refused");
+        assert!(is_usage(&error), "{error}");
+        assert_eq!(parse(&["--workers", "auto", "--compute", "400"]).auto().compute, Duration::from_micros(400));
+        let error = parse(&["--compute", "400"]).check().expect_err("refused");
         assert!(is_usage(&error), "{error}");
         for wrong in [["--workers", "0"], ["--workers", "many"], ["--strategy", "fast"]] {
             assert!(Line::try_parse_from([&["run", "x.npy"][..], &wrong].concat()).is_err(), "{wrong:?}");

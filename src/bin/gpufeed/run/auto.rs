@@ -56,6 +56,8 @@ pub struct Auto {
     pub strategy: bool,
     pub workers: bool,
     pub cache: Option<PathBuf>,
+    /// What the application will compute for each batch.
+    pub compute: Duration,
 }
 
 impl Auto {
@@ -74,6 +76,7 @@ impl Auto {
             strategy: (!self.strategy).then_some(default),
             workers: (!self.workers).then_some(options.workers),
             cache: self.cache.clone(),
+            compute: self.compute,
             ..AutoOptions::default()
         };
         let tuned = device.tune(source, options, &auto)?;
@@ -89,13 +92,21 @@ pub struct AutoReport {
     /// Whether a batch of what was chosen was compared with the source.
     checked: bool,
     took_s: f64,
+    /// What the consumer of the trials computed for each batch.
+    compute_us: u64,
     trials: Vec<Trial>,
 }
 
 impl AutoReport {
     pub fn new(tuned: &Tuned) -> Self {
-        let Tuned { why, from_cache, checked, took, trials, .. } = tuned;
-        let took_s = Duration::as_secs_f64(took);
-        Self { why: why.clone(), from_cache: *from_cache, checked: *checked, took_s, trials: trials.clone() }
+        let Tuned { why, from_cache, checked, took, compute, trials, .. } = tuned;
+        Self {
+            why: why.clone(),
+            from_cache: *from_cache,
+            checked: *checked,
+            took_s: took.as_secs_f64(),
+            compute_us: u64::try_from(compute.as_micros()).unwrap_or(u64::MAX),
+            trials: trials.clone(),
+        }
     }
 }

@@ -36,6 +36,7 @@ pub(super) fn advice(
     stats: &LoaderStats,
     options: &LoaderOptions,
     strategy: Strategy,
+    hidden_by: Option<Strategy>,
 ) -> Vec<Advice> {
     let raise = |option, count: usize, why: &str| one(option, format!("raise it from {count} to {}{why}", 2 * count));
     match bottleneck {
@@ -53,6 +54,7 @@ pub(super) fn advice(
         Bottleneck::Device => {
             vec![one("timing", "set it: the device's own clock tells copies and kernels apart".to_owned())]
         }
+        Bottleneck::NotHidden => not_hidden(hidden_by, strategy),
         Bottleneck::Submission => {
             let allocates = strategy.allocates_per_batch();
             let other =
@@ -91,6 +93,16 @@ fn source(evidence: &Evidence, options: &LoaderOptions, strategy: Strategy) -> V
         advice.push(one("strategy", how.to_owned()));
     }
     advice
+}
+
+fn not_hidden(hidden_by: Option<Strategy>, strategy: Strategy) -> Vec<Advice> {
+    let how = match hidden_by {
+        Some(other) => format!(
+            "`{other}` would hide the copies: it copies while the device computes, and `{strategy}` in turn with it"
+        ),
+        None => "`gpufeed compare --compute` measures which strategy hides its copies behind as much work".to_owned(),
+    };
+    vec![one("strategy", how)]
 }
 
 fn copy(stats: &LoaderStats, options: &LoaderOptions, strategy: Strategy) -> Vec<Advice> {

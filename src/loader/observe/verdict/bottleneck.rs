@@ -19,6 +19,8 @@ pub enum Bottleneck {
     Kernel,
     /// The device's copies or kernels: without [`timing`](crate::LoaderOptions::timing) they cannot be told apart.
     Device,
+    /// The device's copies, which take turns with the user's own work there: they are not hidden behind it.
+    NotHidden,
     /// Taking staging memory, and recording and queueing copies and kernels.
     Submission,
     /// Too few outputs: nothing can be prepared while the user holds what there is.
@@ -28,6 +30,11 @@ pub enum Bottleneck {
 }
 
 impl Bottleneck {
+    /// Whether it is one of the device's own.
+    pub(super) const fn is_of_the_device(self) -> bool {
+        matches!(self, Self::Copy | Self::Kernel | Self::Device)
+    }
+
     /// A description that follows "held back by".
     #[must_use]
     pub const fn describe(self) -> &'static str {
@@ -38,6 +45,7 @@ impl Bottleneck {
             Self::Copy => "the device's copies",
             Self::Kernel => "the device's kernels",
             Self::Device => "the device: its copies or its kernels",
+            Self::NotHidden => "copies that are not hidden: they take turns with its user's work on the device",
             Self::Submission => "submission: taking staging memory, recording and queueing",
             Self::Outputs => "too few outputs: nothing is prepared while the user holds them",
             Self::Consumer => "its user: batches come faster than they are taken",

@@ -21,6 +21,7 @@ impl Evidence {
                 percent(either)
             ),
             Bottleneck::Copy | Bottleneck::Kernel | Bottleneck::Device => self.describe_device(),
+            Bottleneck::NotHidden => self.describe_turns(),
             Bottleneck::Submission => format!(
                 "the loader's own thread was busy {} of the time, {} of that taking memory and submitting",
                 percent(submission + other),
@@ -33,11 +34,23 @@ impl Evidence {
                 percent(self.occupancy.in_flight.min(1.0))
             ),
             Bottleneck::Consumer => format!(
-                "a batch was ready and no output free {} of the time, and the user waited only {}",
+                "a batch was ready and no output free {} of the time, and the user waited {}{}",
                 percent(consumer),
-                percent(next)
+                percent(next),
+                self.compute
+                    .map(|compute| format!("; its work kept the device {}", percent(compute)))
+                    .unwrap_or_default()
             ),
         }
+    }
+
+    fn describe_turns(&self) -> String {
+        let own = self.copy.zip(self.kernel).map(|(copy, kernel)| percent((copy + kernel).min(1.0)));
+        let own = own.map(|own| format!("the device copied and computed for the loader {own} of the time")).into_iter();
+        let compute = self.compute.map(|compute| format!("the user's own work alone takes {}", percent(compute)));
+        let hidden = self.hidden.map(|hidden| format!("{} of the shorter cost no time of its own", percent(hidden)));
+        let waited = format!("batches were on their way {}", percent(self.device + self.either));
+        own.chain(compute).chain(hidden).chain([waited]).collect::<Vec<_>>().join(", ")
     }
 
     fn describe_device(&self) -> String {

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::super::stats::{LoaderStats, Occupancy};
+use super::beside::Beside;
 use super::bottleneck::Bottleneck;
 use crate::backend::Strategy;
 
@@ -30,6 +31,12 @@ pub struct Evidence {
     pub copy: Option<f64>,
     /// The device's kernels ran, by its own clock.
     pub kernel: Option<f64>,
+    /// The user's own work ran on the device, by how long it takes alone; `None` where nobody has measured it.
+    #[serde(default)]
+    pub compute: Option<f64>,
+    /// How much of what could be hidden behind that work was; `None` where nobody has measured it.
+    #[serde(default)]
+    pub hidden: Option<f64>,
     /// How many batches were where.
     pub occupancy: Occupancy,
 }
@@ -38,9 +45,13 @@ pub struct Evidence {
 const IN_TURN: f64 = 0.2;
 /// Who is busy for this share has hardly a chance to be faster.
 pub(super) const BUSY: f64 = 0.8;
+/// Of what is hidden, less than this is not.
+const HIDDEN: f64 = 0.5;
+/// A device that is waited for all the time, and works for the loader less than this share of it, works for somebody else.
+const OWN_WORK: f64 = 0.7;
 
 impl Evidence {
-    pub(super) fn of(stats: &LoaderStats, workers: usize) -> Self {
+    pub(super) fn of(stats: &LoaderStats, workers: usize, beside: Beside) -> Self {
         let share = |seconds: f64| if stats.active_s > 0.0 { (seconds / stats.active_s).clamp(0.0, 1.0) } else { 0.0 };
         let waits = &stats.waits;
         let waited = waits.source_s + waits.device_s + waits.either_s + waits.consumer_s + waits.idle_s;
@@ -59,8 +70,26 @@ impl Evidence {
             next: share(stats.next_s),
             copy: of_all.map(|(gpu, scale)| share(gpu.copy_s * scale)),
             kernel: of_all.map(|(gpu, scale)| share(gpu.kernel_s * scale)),
+            compute: beside.compute_s.map(|seconds| share(seconds * stats.batches as f64)),
+            hidden: beside.hidden,
             occupancy: stats.occupancy(),
         }
+    }
+
+    /// What a device that is the bottleneck works at: for its user, in turn with its user, or for the loader. `could_hide`: whether copies
+    /// could be hidden that are not.
+    pub(super) fn beside_the_user(&self, device: Bottleneck, could_hide: bool) -> Bottleneck {
+        let user_alone =
+            self.compute.is_some_and(|compute| compute >= BUSY) && self.hidden.is_none_or(|hidden| hidden >= HIDDEN);
+        if user_alone {
+            return Bottleneck::Consumer;
+        }
+        let take_turns = match (self.hidden, self.copy.zip(self.kernel)) {
+            (Some(hidden), _) => hidden < HIDDEN,
+            (None, Some((copy, kernel))) => could_hide && self.device + self.either >= BUSY && copy + kernel < OWN_WORK,
+            (None, None) => false,
+        };
+        if take_turns { Bottleneck::NotHidden } else { device }
     }
 
     pub(super) fn bottleneck(&self, outputs: usize, strategy: Strategy) -> Bottleneck {

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::super::stats::LoaderStats;
+use super::beside::Beside;
 use super::bottleneck::Bottleneck;
 use super::evidence::Evidence;
 use crate::backend::Strategy;
@@ -11,7 +12,7 @@ use crate::backend::Strategy;
 const FEW: u64 = 8;
 
 /// What a loader ran with, as far as it bears on where its time went.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Setup {
     /// How bytes got to the device.
     pub strategy: Strategy,
@@ -21,6 +22,8 @@ pub struct Setup {
     pub slots: usize,
     /// Output tensors.
     pub outputs: usize,
+    /// What is known of the user's own work on the device.
+    pub beside: Beside,
 }
 
 /// The stage that held a loader back, and why that is believed.
@@ -31,22 +34,32 @@ pub struct Finding {
     pub bottleneck: Bottleneck,
     /// The figures.
     pub evidence: Evidence,
+    /// The strategy that would hide the copies, where they are [not hidden](Bottleneck::NotHidden) and one is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hidden_by: Option<Strategy>,
 }
 
 impl Finding {
     /// What counters say of a loader with this setup, whether it is there or was recorded. Those of several runs may be added up.
     #[must_use]
     pub fn of(stats: &LoaderStats, setup: Setup) -> Self {
-        let Setup { strategy, workers, slots, outputs } = setup;
-        let evidence = Evidence::of(stats, workers);
+        let Setup { strategy, workers, slots, outputs, beside } = setup;
+        let evidence = Evidence::of(stats, workers, beside);
         let few = stats.batches < FEW.max(2 * slots as u64) || stats.active_s <= 0.0;
-        let bottleneck = if few { Bottleneck::Startup } else { evidence.bottleneck(outputs, strategy) };
-        Self { bottleneck, evidence }
+        let bottleneck = match evidence.bottleneck(outputs, strategy) {
+            _ if few => Bottleneck::Startup,
+            device if device.is_of_the_device() => evidence.beside_the_user(device, beside.hidden_by.is_some()),
+            other => other,
+        };
+        let hidden_by = beside.hidden_by.filter(|_| bottleneck == Bottleneck::NotHidden);
+        Self { bottleneck, evidence, hidden_by }
     }
 
     /// A description of the stage and its evidence.
     #[must_use]
     pub fn describe(&self) -> String {
-        format!("held back by {} ({})", self.bottleneck.describe(), self.evidence.describe(self.bottleneck))
+        let hidden_by = self.hidden_by.map(|strategy| format!("; `{strategy}` would hide them")).unwrap_or_default();
+        let (stage, evidence) = (self.bottleneck.describe(), self.evidence.describe(self.bottleneck));
+        format!("held back by {stage} ({evidence}){hidden_by}")
     }
 }

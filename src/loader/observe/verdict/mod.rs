@@ -5,6 +5,7 @@
 //! them; a user who waits while the loader waits for the user lacks outputs.
 
 mod advice;
+mod beside;
 mod bottleneck;
 mod describe;
 mod evidence;
@@ -17,6 +18,7 @@ use std::fmt;
 use serde::Serialize;
 
 pub use advice::Advice;
+pub use beside::Beside;
 pub use bottleneck::Bottleneck;
 pub use evidence::Evidence;
 pub use finding::{Finding, Setup};
@@ -33,24 +35,28 @@ pub struct Verdict {
     pub bottleneck: Bottleneck,
     /// The figures.
     pub evidence: Evidence,
+    /// The strategy that would hide the copies, where they are [not hidden](Bottleneck::NotHidden) and one is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hidden_by: Option<Strategy>,
     /// Which options to turn, the most promising first.
     pub advice: Vec<Advice>,
 }
 
 impl Verdict {
-    /// The verdict on a loader with these counters, options and this strategy.
+    /// The verdict on a loader with these counters, options and this strategy, on a device that has this to do beside.
     #[must_use]
-    pub fn of(stats: &LoaderStats, options: &LoaderOptions, strategy: Strategy) -> Self {
+    pub fn of(stats: &LoaderStats, options: &LoaderOptions, strategy: Strategy, beside: Beside) -> Self {
         let &LoaderOptions { workers, slots, outputs, .. } = options;
-        let Finding { bottleneck, evidence } = Finding::of(stats, Setup { strategy, workers, slots, outputs });
-        let advice = advice::advice(bottleneck, &evidence, stats, options, strategy);
-        Self { bottleneck, evidence, advice }
+        let found = Finding::of(stats, Setup { strategy, workers, slots, outputs, beside });
+        let Finding { bottleneck, evidence, hidden_by } = found;
+        let advice = advice::advice(bottleneck, &evidence, stats, options, strategy, hidden_by);
+        Self { bottleneck, evidence, hidden_by, advice }
     }
 
     /// A description of the stage and its evidence, without the advice.
     #[must_use]
     pub fn describe(&self) -> String {
-        Finding { bottleneck: self.bottleneck, evidence: self.evidence }.describe()
+        Finding { bottleneck: self.bottleneck, evidence: self.evidence, hidden_by: self.hidden_by }.describe()
     }
 }
 

@@ -128,7 +128,12 @@ fn stats(waits: PumpWaits) -> LoaderStats {
 }
 
 fn verdict(stats: &LoaderStats) -> Verdict {
-    Verdict::of(stats, &LoaderOptions { workers: 2, ..LoaderOptions::default() }, Strategy::MappedRing)
+    Verdict::of(
+        stats,
+        &LoaderOptions { workers: 2, ..LoaderOptions::default() },
+        Strategy::MappedRing,
+        Beside::default(),
+    )
 }
 
 #[test]
@@ -143,10 +148,11 @@ fn a_thread_that_never_waits_is_the_bottleneck_itself() {
     let busy = LoaderStats { begin_s: 0.6, submit_s: 0.1, ..stats(PumpWaits::default()) };
     let found = verdict(&busy);
     assert_eq!((found.bottleneck, options_named(&found)), (Bottleneck::Submission, vec!["batch_size"]));
-    let fresh = Verdict::of(&busy, &LoaderOptions::default(), Strategy::FreshMapped);
+    let fresh = Verdict::of(&busy, &LoaderOptions::default(), Strategy::FreshMapped, Beside::default());
     assert_eq!(options_named(&fresh), ["strategy", "batch_size"]);
     // On the host it is the device as well.
-    let host = Verdict::of(&stats(PumpWaits::default()), &LoaderOptions::default(), Strategy::Memcpy);
+    let host =
+        Verdict::of(&stats(PumpWaits::default()), &LoaderOptions::default(), Strategy::Memcpy, Beside::default());
     assert_eq!(host.bottleneck, Bottleneck::Device);
 }
 
@@ -163,11 +169,61 @@ fn times_of_some_batches_stand_for_all_and_advice_fits_the_options() {
     let gpu = Some(GpuTimes { copy_s: 0.1, kernel_s: 0.4, batches: 50 });
     let stats = LoaderStats { gpu, ..stats(waits) };
     let options = LoaderOptions { preprocess: crate::Normalize::imagenet().into(), fingerprints: true, ..options() };
-    let found = Verdict::of(&stats, &options, Strategy::PinnedRing);
+    let found = Verdict::of(&stats, &options, Strategy::PinnedRing, Beside::default());
     assert_eq!((found.bottleneck, found.evidence.kernel), (Bottleneck::Kernel, Some(0.8)));
     assert_eq!(options_named(&found), ["fingerprints", "dtype"]);
     assert!(
         found.to_string().starts_with("held back by the device's kernels (batches were on the device 90%"),
         "{found}"
     );
+}
+
+/// A device that is waited for all the time, and by its own clock works for the loader so much of it.
+fn waited_for(copy_s: f64, kernel_s: f64) -> LoaderStats {
+    let gpu = Some(GpuTimes { copy_s, kernel_s, batches: 100 });
+    LoaderStats { gpu, ..stats(PumpWaits { device_s: 0.9, ..PumpWaits::default() }) }
+}
+
+fn beside(strategy: Strategy, stats: &LoaderStats, beside: Beside) -> Verdict {
+    Verdict::of(stats, &LoaderOptions::default(), strategy, beside)
+}
+
+#[test]
+fn copies_in_turn_with_other_work_are_named_with_the_strategy_that_would_hide_them() {
+    let hidden_by = Beside { hidden_by: Some(Strategy::SystemRing), ..Beside::default() };
+    let found = beside(Strategy::MappedRing, &waited_for(0.4, 0.05), hidden_by);
+    assert_eq!((found.bottleneck, found.hidden_by), (Bottleneck::NotHidden, Some(Strategy::SystemRing)), "{found}");
+    let told = found.to_string();
+    assert!(
+        told.starts_with("held back by copies that are not hidden: they take turns with its user's work"),
+        "{told}"
+    );
+    assert!(
+        told.contains("for the loader 45% of the time") && told.contains("; `system-ring` would hide them"),
+        "{told}"
+    );
+    assert!(told.contains("`strategy`: `system-ring` would hide the copies"), "{told}");
+    assert_eq!(options_named(&found), ["strategy"]);
+    // A device that copies all the time is held back by its copies, and so is one whose copies run beside already.
+    assert_eq!(beside(Strategy::MappedRing, &waited_for(0.85, 0.1), hidden_by).bottleneck, Bottleneck::Copy);
+    let already = beside(Strategy::SystemRing, &waited_for(0.4, 0.05), Beside::default());
+    assert_eq!((already.bottleneck, already.hidden_by), (Bottleneck::Copy, None));
+    // Without its clock nobody knows what the device works at.
+    let no_clock = LoaderStats { gpu: None, ..waited_for(0.4, 0.05) };
+    assert_eq!(beside(Strategy::MappedRing, &no_clock, hidden_by).bottleneck, Bottleneck::Device);
+}
+
+#[test]
+fn where_the_users_work_was_measured_that_decides() {
+    let measured = |compute_s, hidden| {
+        let known = Beside { compute_s: Some(compute_s), hidden: Some(hidden), hidden_by: Some(Strategy::Registered) };
+        beside(Strategy::PinnedRing, &waited_for(0.85, 0.1), known)
+    };
+    // A hundred batches in a second.
+    assert_eq!(measured(0.005, 0.1).bottleneck, Bottleneck::NotHidden);
+    assert_eq!(measured(0.005, 0.9).bottleneck, Bottleneck::Copy, "the compute is what is hidden");
+    assert_eq!(measured(0.0095, 0.9).bottleneck, Bottleneck::Consumer);
+    assert_eq!(measured(0.0095, 0.1).bottleneck, Bottleneck::NotHidden);
+    let told = measured(0.005, 0.1).describe();
+    assert!(told.contains("the user's own work alone takes 50%, 10% of the shorter cost no time of its own"), "{told}");
 }
