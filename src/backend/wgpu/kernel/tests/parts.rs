@@ -43,8 +43,8 @@ fn in_parts(backends: wgpu::Backends) {
 }
 
 #[test]
-fn vulkan_in_parts_is_the_same() {
-    in_parts(wgpu::Backends::VULKAN);
+fn primary_in_parts_is_the_same() {
+    in_parts(super::PRIMARY);
 }
 
 #[test]
@@ -82,8 +82,8 @@ fn raw_fingerprints(backends: wgpu::Backends) {
 }
 
 #[test]
-fn vulkan_fingerprints_of_raw_samples_equal_the_cpus() {
-    raw_fingerprints(wgpu::Backends::VULKAN);
+fn primary_fingerprints_of_raw_samples_equal_the_cpus() {
+    raw_fingerprints(super::PRIMARY);
 }
 
 #[test]
