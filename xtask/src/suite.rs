@@ -10,7 +10,7 @@ use std::thread;
 use crate::{cargo, drivers, root, shown, target_dir};
 
 /// The file that tests append a line `skipped: <test>: <reason>` to, because cargo hides what passing tests print.
-const SKIP_LOG: &str = "GPUFEED_SKIP_LOG";
+pub const SKIP_LOG: &str = "GPUFEED_SKIP_LOG";
 /// The GPU tests: those in the library, and the backend contract. One after the other: version 1.3.239 of the layers looks its data up
 /// without a lock, and crashes where a device is used while another is made or destroyed (Vulkan-ValidationLayers#4391).
 const GPU_TESTS: &[&str] =
@@ -77,21 +77,21 @@ pub fn validate() -> bool {
 
 /// Sums of the test binaries' results.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-struct Totals {
-    passed: u64,
-    failed: u64,
+pub struct Totals {
+    pub passed: u64,
+    pub failed: u64,
 }
 
 /// What was read along the way.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Seen {
-    totals: Totals,
-    skips: BTreeSet<String>,
-    errors: Vec<String>,
+pub struct Seen {
+    pub totals: Totals,
+    pub skips: BTreeSet<String>,
+    pub errors: Vec<String>,
 }
 
 impl Seen {
-    fn line(&mut self, line: &str) {
+    pub fn line(&mut self, line: &str) {
         let line = without_colours(line);
         let line = line.trim_end();
         if let Some(result) = test_result(line) {
