@@ -161,18 +161,18 @@ fn values(normalize: &Normalize, tensor: &[u8]) -> Vec<f64> {
     }
 }
 
-/// Bytes of one sample's part of the tensor.
-fn tensor_bytes(spec: &LaneSpec) -> usize {
-    spec.preprocess.tensor(&spec.layout, 1).byte_len()
-}
-
 fn within_the_bound<B: TestDevice>(backend: &B, normalize: &Normalize, sample: &SampleLayout, header: usize) {
     let (len, image) = (sample.byte_len(), sample.as_image().expect("an image"));
     let memory = arena(header + len * 20);
     let spec = spec(sample.clone(), normalize.clone().into(), memory.clone());
+    let sizes = [len, spec.preprocess.tensor(&spec.layout, 1).byte_len()];
     let mut lane = match backend.open_lane(&spec) {
-        // A tensor is cut for small bindings only between samples that begin where a binding may.
-        Err(OpenError::TooLarge { .. }) if !tensor_bytes(&spec).is_multiple_of(binding_alignment(backend)) => return,
+        // Bindings are cut only between samples that begin where one may.
+        Err(OpenError::TooLarge { .. })
+            if sizes.iter().any(|size| !size.is_multiple_of(binding_alignment(backend))) =>
+        {
+            return;
+        }
         opened => opened.expect("the lane opens"),
     };
     each(&mut lane, &spec, &shuffled(20, header, len, 3), |batch, got| {

@@ -66,7 +66,7 @@ impl Gpu {
         let start = Instant::now();
         while mapped.get().is_none() {
             self.device.poll(wgpu::PollType::Poll).expect("the device answers");
-            assert!(start.elapsed() < Duration::from_secs(60), "the device does not finish");
+            assert!(start.elapsed() < Duration::from_secs(300), "the device does not finish");
             std::thread::sleep(Duration::from_micros(100));
         }
         mapped.get().expect("set above").as_ref().expect("the buffer maps");
