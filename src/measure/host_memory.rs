@@ -18,7 +18,10 @@ pub fn available_memory() -> Option<u64> {
 #[cfg(target_os = "linux")]
 use super::linux_memory as system;
 
-#[cfg(any(windows, target_os = "macos"))]
+#[cfg(windows)]
+use super::windows_memory as system;
+
+#[cfg(target_os = "macos")]
 mod system {
     use sysinfo::{MemoryRefreshKind, System};
 

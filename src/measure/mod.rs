@@ -36,6 +36,8 @@ mod stats;
 mod testing;
 mod verify;
 mod what_if;
+#[cfg(windows)]
+mod windows_memory;
 
 pub use auto::{AutoOptions, Trial, Tuned, tune};
 pub use cpu::process_cpu;

@@ -1,4 +1,4 @@
-//! From sysctl.
+//! From sysinfo and sysctl.
 
 #![allow(unsafe_code)] // sysctlbyname is a C function
 
@@ -6,7 +6,10 @@ use std::ffi::CStr;
 use std::ptr;
 
 pub fn name() -> Option<String> {
-    super::name_by_sysinfo()
+    let processor = sysinfo::RefreshKind::nothing().with_cpu(sysinfo::CpuRefreshKind::nothing());
+    let system = sysinfo::System::new_with_specifics(processor);
+    let name = system.cpus().first()?.brand().trim().to_owned();
+    Some(name).filter(|name| !name.is_empty())
 }
 
 /// The level-3 cache of Intel's processors, the level-2 cache that Apple's fast cores share.

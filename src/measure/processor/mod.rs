@@ -36,14 +36,6 @@ pub(super) fn name() -> Option<String> {
     system::name()
 }
 
-#[cfg(any(windows, target_os = "macos"))]
-fn name_by_sysinfo() -> Option<String> {
-    let processor = sysinfo::RefreshKind::nothing().with_cpu(sysinfo::CpuRefreshKind::nothing());
-    let system = sysinfo::System::new_with_specifics(processor);
-    let name = system.cpus().first()?.brand().trim().to_owned();
-    Some(name).filter(|name| !name.is_empty())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,16 +1,29 @@
-//! From `GetLogicalProcessorInformation`.
+//! From the registry and `GetLogicalProcessorInformation`.
 
-#![allow(unsafe_code)] // a C function that fills a table
+#![allow(unsafe_code)] // C functions that fill what they are given
 
 use std::mem::size_of;
 use std::ptr;
 
+use windows_sys::Win32::Foundation::ERROR_SUCCESS;
+use windows_sys::Win32::System::Registry::{HKEY_LOCAL_MACHINE, RRF_RT_REG_SZ, RegGetValueW};
 use windows_sys::Win32::System::SystemInformation::{
     GetLogicalProcessorInformation, RelationCache, SYSTEM_LOGICAL_PROCESSOR_INFORMATION as Entry,
 };
+use windows_sys::w;
 
+/// Of the first processor.
 pub fn name() -> Option<String> {
-    super::name_by_sysinfo()
+    const KEY: windows_sys::core::PCWSTR = w!("HARDWARE\\DESCRIPTION\\System\\CentralProcessor\\0");
+    let mut text = [0u16; 128];
+    let mut bytes = size_of_val(&text) as u32;
+    let (value, no_type) = (w!("ProcessorNameString"), ptr::null_mut());
+    let room = text.as_mut_ptr().cast();
+    // SAFETY: both names end with a zero, and at most `bytes` bytes are written to `text`, which has as many.
+    let status = unsafe { RegGetValueW(HKEY_LOCAL_MACHINE, KEY, value, RRF_RT_REG_SZ, no_type, room, &raw mut bytes) };
+    let units = text.iter().copied().take_while(|&unit| unit != 0);
+    let name = char::decode_utf16(units).collect::<Result<String, _>>().ok()?.trim().to_owned();
+    (status == ERROR_SUCCESS && !name.is_empty()).then_some(name)
 }
 
 /// Of the caches in the processor group of this thread.

@@ -7,6 +7,8 @@ folder=$1
 workspace=$2
 shift 2
 mount -t proc proc "$folder/proc"
+# Wine takes the processor's name and its caches from there.
+mount -t sysfs -o ro sysfs "$folder/sys"
 mount -t tmpfs tmpfs "$folder/tmp"
 mkdir -p "$folder$workspace"
 mount --bind "$workspace" "$folder$workspace"
@@ -14,4 +16,5 @@ mount --bind "$workspace" "$folder$workspace"
 unset TMPDIR LD_LIBRARY_PATH LD_PRELOAD
 PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 export PATH
-exec chroot "$folder" /bin/sh -c 'cd "$0" && exec "$@"' "$workspace" "$@"
+# Not as the first process of its namespace, whom an X server does not tell that it has started.
+exec chroot "$folder" /bin/sh -c 'cd "$0" && "$@"; exit $?' "$workspace" "$@"
