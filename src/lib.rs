@@ -72,6 +72,14 @@
 //!
 //! `wgpu` (Vulkan, Metal, DX12, GL), `images` (folders and tar shards of images), `npy` (`.npy` files), `cli` (the command), `cuda` (loaded at run time); all on by default.
 
+// WebGPU type-checks, so that it stays possible. Calls that would not work in a page are marked there.
+#![cfg_attr(target_arch = "wasm32", allow(deprecated))]
+
+#[cfg(all(target_arch = "wasm32", any(feature = "cuda", feature = "images", feature = "cli")))]
+compile_error!(
+    "on wasm32 there are no drivers, libraries or command: take `default-features = false, features = [\"wgpu\"]`"
+);
+
 pub mod any;
 pub mod backend;
 pub mod error;

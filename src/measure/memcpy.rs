@@ -7,7 +7,7 @@ use std::sync::{Barrier, OnceLock};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::cpu::available_memory;
+use super::host_memory::available_memory;
 use super::stats::Summary;
 
 /// Batches in the destination ring.

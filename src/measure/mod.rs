@@ -24,10 +24,14 @@ mod cycled;
 mod device_clock;
 mod engine;
 mod events;
+mod host_memory;
+#[cfg(target_os = "linux")]
+mod linux_memory;
 mod machine;
 mod memcpy;
 mod outcome;
 mod plan;
+mod processor;
 pub mod report;
 mod rounds;
 mod stats;
@@ -35,14 +39,17 @@ mod stats;
 mod testing;
 mod verify;
 mod what_if;
+#[cfg(windows)]
+mod windows_memory;
 
 pub use auto::{AutoOptions, Trial, Tuned, tune, tune_again};
-pub use cpu::{available_memory, process_cpu};
+pub use cpu::process_cpu;
 pub use engine::compare;
 pub use events::{Event, Observer};
-pub use machine::largest_cache;
+pub use host_memory::available_memory;
 pub use memcpy::parallel_memcpy;
 pub use outcome::Verified;
 pub use plan::{Plan, Timing};
+pub use processor::largest_cache;
 pub use stats::{MIN_ROUNDS, Ratio, Summary, describe_ratio, percentile};
 pub use what_if::{Free, WhatIf, what_if};

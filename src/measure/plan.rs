@@ -80,7 +80,7 @@ impl Timing {
 
 /// An eighth of the memory there is, and no more than 2 GiB: what is open but idle should not be in the way.
 fn hold_bytes() -> u64 {
-    super::cpu::available_memory().map_or(256 << 20, |bytes| (bytes / 8).min(2 << 30))
+    super::host_memory::available_memory().map_or(256 << 20, |bytes| (bytes / 8).min(2 << 30))
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@
 use std::ptr::NonNull;
 
 /// Below this, what is written is likely to be still in the cache when the device's read snoops it.
+#[cfg(target_arch = "x86_64")]
 const SMALLEST: usize = 4 << 10;
 
 /// Copies `from` to `to`, past the caches where the processor can and it is worth while. The stores are ordered only by the fence

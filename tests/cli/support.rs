@@ -48,12 +48,23 @@ pub fn cards() -> Vec<Vec<AdapterInfo>> {
     serde_json::from_str(&run(&["devices", "--json"]).ended_with(0).stdout).expect("cards as JSON")
 }
 
-/// Of `host`, `vulkan:0` and `gl:0` those that are there; the others are skipped in sight.
+/// The host, and the first device of each API that this system has.
+const DEVICES: &[&str] = if cfg!(windows) {
+    &["host", "vulkan:0", "dx12:0", "gl:0"]
+} else if cfg!(target_os = "macos") {
+    &["host", "metal:0"]
+} else {
+    &["host", "vulkan:0", "gl:0"]
+};
+
+/// Of these devices those that are there; the others are skipped in sight. wgpu's `WGPU_BACKEND` narrows them to one API.
 pub fn devices(test: &str) -> Vec<&'static str> {
     static IDS: OnceLock<Vec<String>> = OnceLock::new();
     let ids = IDS.get_or_init(|| cards().into_iter().flatten().map(|entry| entry.id).collect());
+    let only = env::var("WGPU_BACKEND").ok();
+    let wanted = |id: &&str| *id == "host" || only.as_ref().is_none_or(|api| id.split(':').next() == Some(api));
     let (there, missing): (Vec<&str>, Vec<&str>) =
-        ["host", "vulkan:0", "gl:0"].into_iter().partition(|id| ids.iter().any(|found| found == id));
+        DEVICES.iter().copied().filter(wanted).partition(|id| ids.iter().any(|found| found == id));
     missing.iter().for_each(|id| skip(test, &format!("there is no {id}")));
     there
 }

@@ -100,11 +100,16 @@ impl TestDevice for HostBackend {
 
 #[cfg(feature = "cuda")]
 pub use cuda_devices::{cuda, cuda_of_an_application};
+#[cfg(all(feature = "wgpu", windows))]
+pub use wgpu_devices::{dx12, dx12_of_an_application};
 #[cfg(feature = "wgpu")]
 pub use wgpu_devices::{
     gl, vulkan, vulkan_in_place, vulkan_of_an_application, vulkan_of_small_bindings,
     vulkan_of_small_bindings_that_copies, vulkan_that_copies, vulkan_with_kernels_beside, vulkan_with_two_queues,
 };
+
+#[cfg(all(feature = "wgpu", target_vendor = "apple"))]
+pub use wgpu_devices::{metal, metal_of_an_application};
 
 #[cfg(feature = "wgpu")]
 mod wgpu_devices {
@@ -121,6 +126,16 @@ mod wgpu_devices {
 
     pub fn gl() -> Result<WgpuBackend, OpenError> {
         WgpuBackend::open("gl:0")
+    }
+
+    #[cfg(windows)]
+    pub fn dx12() -> Result<WgpuBackend, OpenError> {
+        WgpuBackend::open("dx12:0")
+    }
+
+    #[cfg(target_vendor = "apple")]
+    pub fn metal() -> Result<WgpuBackend, OpenError> {
+        WgpuBackend::open("metal:0")
     }
 
     pub fn vulkan_in_place() -> Result<WgpuBackend, OpenError> {
@@ -152,12 +167,22 @@ mod wgpu_devices {
     }
 
     pub fn vulkan_of_an_application() -> Result<WgpuBackend, OpenError> {
-        application(|_| ())
+        application(wgpu::Backends::VULKAN, |_| ())
+    }
+
+    #[cfg(windows)]
+    pub fn dx12_of_an_application() -> Result<WgpuBackend, OpenError> {
+        application(wgpu::Backends::DX12, |_| ())
+    }
+
+    #[cfg(target_vendor = "apple")]
+    pub fn metal_of_an_application() -> Result<WgpuBackend, OpenError> {
+        application(wgpu::Backends::METAL, |_| ())
     }
 
     /// A device that cuts memory of a few hundred kilobytes into several imports, and each into several windows.
     pub fn vulkan_of_small_bindings() -> Result<WgpuBackend, OpenError> {
-        application(|limits| {
+        application(wgpu::Backends::VULKAN, |limits| {
             limits.max_storage_buffer_binding_size = 32 << 10;
             limits.max_buffer_size = 128 << 10;
         })
@@ -168,14 +193,14 @@ mod wgpu_devices {
     }
 
     /// As an application does it: with its own instance, adapter and device.
-    fn application(lower: impl Fn(&mut wgpu::Limits)) -> Result<WgpuBackend, OpenError> {
+    fn application(backends: wgpu::Backends, lower: impl Fn(&mut wgpu::Limits)) -> Result<WgpuBackend, OpenError> {
         let instance = wgpu::Instance::new(wgpu::InstanceDescriptor {
-            backends: wgpu::Backends::VULKAN,
+            backends,
             ..wgpu::InstanceDescriptor::new_without_display_handle_from_env()
         });
-        let adapters = pollster::block_on(instance.enumerate_adapters(wgpu::Backends::VULKAN));
+        let adapters = pollster::block_on(instance.enumerate_adapters(backends));
         let Some(adapter) = adapters.into_iter().next() else {
-            return Err(OpenError::NoDevice { wanted: "vulkan".into(), found: "none".into() });
+            return Err(OpenError::NoDevice { wanted: format!("{backends:?}"), found: "none".into() });
         };
         let mut needs = requirements(&adapter, None).expect("the adapter computes");
         lower(&mut needs.limits);

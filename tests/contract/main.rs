@@ -167,6 +167,27 @@ mod gl {
     contract!(mapped_ring, crate::device::gl, MappedRing);
 }
 
+/// What wgpu does everywhere, on an API that one system alone has.
+#[cfg(all(feature = "wgpu", any(windows, target_vendor = "apple")))]
+macro_rules! native {
+    ($name:ident, $open:expr, $of_an_application:expr) => {
+        mod $name {
+            contract!(write_buffer, $open, WriteBuffer);
+            contract!(write_buffer_with, $open, WriteBufferWith);
+            contract!(staging_belt, $open, StagingBelt);
+            contract!(fresh_mapped, $open, FreshMapped);
+            contract!(mapped_ring, $open, MappedRing);
+            contract!(direct_map, $open, DirectMap);
+            contract!(mapped_ring_on_an_applications_device, $of_an_application, MappedRing);
+        }
+    };
+}
+
+#[cfg(all(feature = "wgpu", windows))]
+native!(dx12, crate::device::dx12, crate::device::dx12_of_an_application);
+#[cfg(all(feature = "wgpu", target_vendor = "apple"))]
+native!(metal, crate::device::metal, crate::device::metal_of_an_application);
+
 #[cfg(feature = "cuda")]
 mod cuda {
     contract!(direct registered_by_a_loader, crate::device::cuda, Registered);

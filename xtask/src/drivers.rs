@@ -171,14 +171,19 @@ fn advice(platform: Platform, packages: &[&str]) -> String {
     }
 }
 
+/// Whether this is Debian or one of its derivatives.
+pub fn is_debian() -> bool {
+    platform_of(&fs::read_to_string("/etc/os-release").unwrap_or_default()) == Platform::Debian
+}
+
 /// Installs, or says why not. A failure is a warning: the suite runs without the drivers too.
-fn install_on_debian(packages: &[&str]) {
+pub fn install_on_debian(packages: &[&str]) {
     let Some(prefix) = privileges() else {
         println!("drivers: neither root nor sudo without a password: cannot install");
         println!("drivers: to install: {}", advice(Platform::Debian, packages));
         return;
     };
-    println!("drivers: installing {} with apt-get", packages.join(" "));
+    println!("installing {} with apt-get", packages.join(" "));
     let install = ["install", "-y", "--no-install-recommends"];
     for args in [&["update"][..], &[&install[..], packages].concat()] {
         let line = [prefix, &["env", "DEBIAN_FRONTEND=noninteractive", "apt-get"], args].concat();

@@ -1,10 +1,11 @@
-//! The project's own commands: `cargo xtask test`, `validate`, `lint`, `api`, `ptx`, `help`.
+//! The project's own commands: `cargo xtask test`, `validate`, `lint`, `platforms`, `api`, `ptx`, `help`.
 
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
 mod api;
 mod drivers;
 mod lint;
+mod platforms;
 mod ptx;
 mod suite;
 
@@ -21,6 +22,10 @@ usage: cargo xtask COMMAND
   validate                       runs the GPU tests under the Vulkan validation layers; any message is a failure
   lint                           rustfmt, clippy for each set of features, the documentation, the package and the list of the
                                  public API; warnings are failures
+  platforms [--only A,B] [--no-install] [--list]
+                                 runs the contract suite, the kernels, the command and a short comparison on every platform
+                                 that this machine can reach, software drivers and Wine among them, type-checks for others,
+                                 and ends with a table; what it fetches and builds is kept in target/platforms
   api                            writes docs/public-api.txt, the list of the public API, anew
   ptx                            translates shaders/*.cu to the PTX beside them, with the NVRTC 12.0 to 12.4 that the variable
                                  NVRTC names
@@ -33,6 +38,7 @@ enum Task {
     Test { install: bool, args: Vec<String> },
     Validate,
     Lint,
+    Platforms(platforms::Options),
     Api,
     Ptx,
     Help,
@@ -43,6 +49,7 @@ fn parse(args: &[String]) -> Result<Task, String> {
     let Some((command, rest)) = args.split_first() else { return Err("no command".to_owned()) };
     let task = match command.as_str() {
         "test" => return parse_test(rest),
+        "platforms" => return platforms::parse(rest).map(Task::Platforms),
         "validate" => Task::Validate,
         "lint" => Task::Lint,
         "api" => Task::Api,
@@ -106,6 +113,7 @@ fn main() -> ExitCode {
         Ok(Task::Test { install, args }) => suite::test(install, &args),
         Ok(Task::Validate) => suite::validate(),
         Ok(Task::Lint) => lint::lint(),
+        Ok(Task::Platforms(options)) => platforms::platforms(&options),
         Ok(Task::Api) => api::update(),
         Ok(Task::Ptx) => ptx::ptx(&root()),
         Ok(Task::Help) => {

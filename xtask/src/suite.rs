@@ -10,13 +10,24 @@ use std::thread;
 use crate::{cargo, drivers, root, shown, target_dir};
 
 /// The file that tests append a line `skipped: <test>: <reason>` to, because cargo hides what passing tests print.
-const SKIP_LOG: &str = "GPUFEED_SKIP_LOG";
-/// The GPU tests: those in the library, and the backend contract. One after the other: version 1.3.239 of the layers looks its data up
-/// without a lock, and crashes where a device is used while another is made or destroyed (Vulkan-ValidationLayers#4391).
-const GPU_TESTS: &[&str] =
-    &["test", "--no-fail-fast", "--lib", "--test", "contract", "--", "--nocapture", "--test-threads=1"];
+pub const SKIP_LOG: &str = "GPUFEED_SKIP_LOG";
+/// The tests that use Vulkan: those of the library's wgpu backend, and Vulkan's part of the contract. One after the other: version
+/// 1.3.239 of the layers looks its data up without a lock, and crashes where a device is used while another is made or destroyed
+/// (Vulkan-ValidationLayers#4391).
+const VULKAN_TESTS: &[&str] = &[
+    "test",
+    "--no-fail-fast",
+    "--lib",
+    "--test",
+    "contract",
+    "--",
+    "backend::wgpu",
+    "vulkan::",
+    "--nocapture",
+    "--test-threads=1",
+];
 
-/// Prepares the drivers and runs the whole suite, then once more the GPU tests under the validation layers.
+/// Prepares the drivers and runs the whole suite, then once more those that use Vulkan under the validation layers.
 pub fn test(install: bool, args: &[String]) -> bool {
     drivers::ensure(install);
     let mut command = cargo(&["test", "--workspace", "--no-fail-fast"]);
@@ -55,17 +66,17 @@ fn examples() -> bool {
     })
 }
 
-/// Runs the GPU tests under the Vulkan validation layers. Any validation error is a failure.
+/// Runs the tests that use Vulkan under its validation layers. Any validation error is a failure.
 pub fn validate() -> bool {
     if !drivers::layers_installed() {
         eprintln!("validation: the Vulkan validation layers are not installed");
         return false;
     }
-    let mut command = cargo(GPU_TESTS);
+    let mut command = cargo(VULKAN_TESTS);
     // Debug info is off because version 1.3.239 of the layers reports a false error about debug labels. The loader is
     // told to load the layers as well: were a test to open its instance without them, they would print to stdout.
     command.envs([("WGPU_VALIDATION", "1"), ("WGPU_DEBUG", "0"), ("RUST_LOG", "error")]);
-    command.env("VK_INSTANCE_LAYERS", "VK_LAYER_KHRONOS_validation");
+    command.envs([("VK_INSTANCE_LAYERS", "VK_LAYER_KHRONOS_validation"), ("WGPU_BACKEND", "vulkan")]);
     let (passed, seen) = run(&mut command, "validation");
     let errors: BTreeSet<&str> = seen.errors.iter().map(String::as_str).collect();
     errors.iter().take(20).for_each(|line| println!("validation error: {line}"));
@@ -77,21 +88,21 @@ pub fn validate() -> bool {
 
 /// Sums of the test binaries' results.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-struct Totals {
-    passed: u64,
-    failed: u64,
+pub struct Totals {
+    pub passed: u64,
+    pub failed: u64,
 }
 
 /// What was read along the way.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Seen {
-    totals: Totals,
-    skips: BTreeSet<String>,
-    errors: Vec<String>,
+pub struct Seen {
+    pub totals: Totals,
+    pub skips: BTreeSet<String>,
+    pub errors: Vec<String>,
 }
 
 impl Seen {
-    fn line(&mut self, line: &str) {
+    pub fn line(&mut self, line: &str) {
         let line = without_colours(line);
         let line = line.trim_end();
         if let Some(result) = test_result(line) {

@@ -50,6 +50,10 @@ impl WgpuBackend {
     /// # Errors
     /// [`OpenError::NoDevice`] and [`OpenError::Option`] where the text chooses none or several, [`OpenError::Device`] where
     /// the driver refuses.
+    #[cfg_attr(
+        target_arch = "wasm32",
+        deprecated(note = "type-checks only: a page has no threads, and no way to wait for the device")
+    )]
     pub fn open(wanted: &str) -> Result<Self, OpenError> {
         let only = select::api_of(wanted);
         let found = adapters::find(only);
@@ -68,6 +72,10 @@ impl WgpuBackend {
     ///
     /// # Errors
     /// [`OpenError::NoDevice`], and [`OpenError::Device`] where the driver refuses.
+    #[cfg_attr(
+        target_arch = "wasm32",
+        deprecated(note = "type-checks only: a page has no threads, and no way to wait for the device")
+    )]
     pub fn open_adapter(id: &str) -> Result<Self, OpenError> {
         let found = select::api_of(id).map(|api| adapters::find(Some(api))).unwrap_or_default();
         let chosen = found.into_iter().find(|found| found.info.id.eq_ignore_ascii_case(id));
@@ -101,6 +109,10 @@ impl WgpuBackend {
     ///
     /// # Errors
     /// [`OpenError::Option`] for a device that is none of Vulkan, Metal, DX12 and GL, [`OpenError::Device`] for a lost one.
+    #[cfg_attr(
+        target_arch = "wasm32",
+        deprecated(note = "type-checks only: a page has no threads, and no way to wait for the device")
+    )]
     pub fn from_device(device: wgpu::Device, queue: wgpu::Queue) -> Result<Self, OpenError> {
         let info = Self::given(&device)?;
         Self::of_application(device, queue, info)

@@ -14,11 +14,12 @@ use crate::memory::StableHostMemory;
 use crate::preprocess::Preprocess;
 use crate::staging::Finish;
 
-/// The first device of each API that is here, opened.
+/// The first device of each API that is here, opened. `WGPU_BACKEND` narrows them, as it narrows wgpu's own.
 fn opened() -> Vec<WgpuBackend> {
-    let ids = ["vulkan:0", "metal:0", "dx12:0", "gl:0"];
+    let only = std::env::var("WGPU_BACKEND").unwrap_or_default();
+    let ids = ["vulkan:0", "metal:0", "dx12:0", "gl:0"].into_iter().filter(|id| id.starts_with(&only));
     let here: Vec<AdapterInfo> = adapters();
-    let wanted = ids.into_iter().filter(|id| here.iter().any(|info| info.id == *id));
+    let wanted = ids.filter(|id| here.iter().any(|info| info.id == *id));
     let opened: Vec<WgpuBackend> = wanted.map(|id| WgpuBackend::open(id).expect(id)).collect();
     if opened.is_empty() {
         eprintln!("skipped: no adapter here");

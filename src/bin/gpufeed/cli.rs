@@ -10,7 +10,7 @@ use crate::run::RunArgs;
 
 /// Feeds batches of samples to GPUs, and measures how fast
 #[derive(Debug, Parser)]
-#[command(name = "gpufeed", version, max_term_width = 100, arg_required_else_help = true)]
+#[command(name = "gpufeed", bin_name = "gpufeed", version, max_term_width = 100, arg_required_else_help = true)]
 pub struct Cli {
     #[command(subcommand)]
     pub command: Command,

@@ -1,7 +1,7 @@
 //! How much memory open loaders may take.
 
 use crate::backend::{AdapterInfo, DeviceType, Footprint};
-use crate::measure::cpu::available_memory;
+use crate::measure::host_memory::available_memory;
 
 /// The memory that open loaders may take together, in bytes.
 #[derive(Clone, Copy, Debug)]
