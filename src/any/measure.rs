@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use super::backend::AnyBackend;
 use super::each;
+use crate::backend::Backend;
+use crate::error::DeviceError;
 use crate::loader::LoaderOptions;
 use crate::measure::report::DeviceReport;
 use crate::measure::{Observer, Plan, WhatIf, compare, what_if};
@@ -25,5 +27,13 @@ impl AnyBackend {
         stop: &dyn Fn() -> bool,
     ) -> Vec<WhatIf> {
         each!(Self, self, backend => what_if(backend, source, options, each, stop))
+    }
+
+    /// The device's own copy from staging to device memory, in bytes a second, as [`Backend::copy_ceiling`].
+    ///
+    /// # Errors
+    /// The device's error.
+    pub fn copy_ceiling(&self, bytes: usize, at_least: Duration) -> Result<f64, DeviceError> {
+        each!(Self, self, backend => backend.copy_ceiling(bytes, at_least))
     }
 }

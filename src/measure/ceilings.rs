@@ -14,6 +14,9 @@ impl<B: Backend> Comparison<'_, B> {
     /// The host's memcpy once a round, as it drifts like everything else; the device's own copy once.
     pub(super) fn measure_ceilings(&mut self, round: usize) {
         let time = self.plan.timing.ceiling;
+        if time.is_zero() {
+            return;
+        }
         if round == 1 && !self.over() {
             match self.backend.kernel_ceiling(time) {
                 Ok(ceiling) => self.report.kernel_ceiling_gb_s = ceiling.map(|rate| rate / 1e9),

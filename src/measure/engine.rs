@@ -146,7 +146,7 @@ impl<B: Backend> Comparison<'_, B> {
         // Its other parts are the same whatever becomes of the batches.
         if settings.is_idle() {
             timed.staging_gb_s = self.time_staging(settings, contestant)?;
-            if round == 1 {
+            if round == 1 && !timing.ceiling.is_zero() {
                 self.ask_the_device(index, contestant, timing.ceiling / 2)?;
             }
         }
@@ -160,7 +160,7 @@ impl<B: Backend> Comparison<'_, B> {
 
     /// The staging step alone. Where the device reads the source by itself there is none to time.
     fn time_staging(&self, settings: Settings, contestant: &mut Contestant<B>) -> Result<Option<f64>, VerifyError> {
-        if settings.strategy.is_direct() {
+        if settings.strategy.is_direct() || self.plan.timing.staging.is_zero() {
             return Ok(None);
         }
         match contestant.staging(self.plan.timing.staging, &|| self.observer.stop()) {

@@ -19,11 +19,13 @@ mod busy;
 mod ceilings;
 mod comparison;
 mod computing;
+mod container;
 mod cpu;
 mod cycled;
 mod device_clock;
 mod engine;
 mod events;
+mod gate;
 mod host_memory;
 #[cfg(target_os = "linux")]
 mod linux_memory;
@@ -43,9 +45,11 @@ mod what_if;
 mod windows_memory;
 
 pub use auto::{AutoOptions, Trial, Tuned, tune, tune_again};
+pub use container::{ContainerMemory, container_memory};
 pub use cpu::process_cpu;
 pub use engine::compare;
 pub use events::{Event, Observer};
+pub use gate::{Gate, RatioInterval, paired_ratio};
 pub use host_memory::available_memory;
 pub use memcpy::parallel_memcpy;
 pub use outcome::Verified;

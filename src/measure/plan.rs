@@ -50,9 +50,9 @@ pub struct Timing {
     pub verify: Duration,
     /// One configuration is timed for this long in each round, or as long as its fewest batches need.
     pub slice: Duration,
-    /// The staging step of one configuration is timed for this long in each round.
+    /// The staging step of one configuration is timed for this long in each round; with zero it is not.
     pub staging: Duration,
-    /// Each ceiling is measured for this long at a time.
+    /// Each ceiling, and the device's own clock, is measured for this long at a time; with zero they are not.
     pub ceiling: Duration,
 }
 
@@ -70,10 +70,17 @@ impl Timing {
         Self { budget, rounds, verify, slice: round - staging, staging, ceiling: round.min(Duration::from_millis(100)) }
     }
 
+    /// This many rounds of this length, and nothing beside them: to be measured in turn with another process.
+    #[must_use]
+    pub const fn rounds_only(rounds: usize, slice: Duration, verify: Duration) -> Self {
+        // Waiting for the other process counts, so that time does not end it.
+        Self { budget: Duration::MAX, rounds, verify, slice, staging: Duration::ZERO, ceiling: Duration::ZERO }
+    }
+
     /// Whether another round begins.
     #[must_use]
     pub fn goes_on(&self, rounds: usize, elapsed: Duration) -> bool {
-        let most = if rounds < MIN_ROUNDS { self.budget * 3 } else { self.budget };
+        let most = if rounds < MIN_ROUNDS { self.budget.saturating_mul(3) } else { self.budget };
         rounds == 0 || (rounds < self.rounds && elapsed < most)
     }
 }

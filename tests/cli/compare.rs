@@ -29,7 +29,10 @@ fn the_host_is_compared_and_everything_is_written() {
     let sizes = ["--size", "9x7", "--batch-size", "4,8", "--workers", "1", "--slots", "2", "--seed", "7"];
     let files = ["--json", &json, "--csv", &csv, "--markdown", &markdown];
     let shown = compare(&[&["--device", "host", "--time", "2"], &sizes[..], &files[..]].concat()).ended_with(0).stdout;
-    assert!(shown.contains("memcpy") && shown.contains("batch") && shown.contains("Summary"), "{shown}");
+    assert!(
+        shown.contains("memcpy") && shown.contains("batch") && shown.contains("in your code: LoaderOptions"),
+        "{shown}"
+    );
     assert!(shown.contains("copying alone, batch 4, 1 workers"), "{shown}");
     let report = read_report(Path::new(&json));
     assert_eq!((report.devices.len(), report.data.seed, report.interrupted), (1, Some(7), false));

@@ -35,3 +35,21 @@ fn the_help_of_run_is_as_kept() {
 fn the_help_of_compare_is_as_kept() {
     check("help-compare.txt", &["compare", "--help"]);
 }
+
+#[test]
+fn the_help_of_doctor_is_as_kept() {
+    check("help-doctor.txt", &["doctor", "--help"]);
+}
+
+#[test]
+fn the_help_of_report_is_as_kept() {
+    check("help-report.txt", &["report", "--help"]);
+}
+
+#[test]
+fn shells_get_their_completions() {
+    for shell in ["bash", "zsh", "fish"] {
+        let script = run(&["completions", shell]).ended_with(0).stdout;
+        assert!(script.contains("gpufeed") && script.contains("doctor") && script.contains("max-slowdown"), "{shell}");
+    }
+}

@@ -2,12 +2,16 @@
 
 mod auto;
 mod compare;
+#[cfg(target_os = "linux")]
+mod control_group;
 mod data;
+mod doctor;
 mod ends;
 mod help;
 mod labels;
 mod observe;
 mod outputs;
+mod pages;
 mod report;
 mod resume;
 mod several;

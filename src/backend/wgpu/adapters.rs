@@ -7,6 +7,9 @@ use crate::backend::{AdapterInfo, Api, DeviceType};
 /// GL comes last: looking at it starts an EGL display.
 const APIS: [Api; 4] = [Api::Vulkan, Api::Metal, Api::Dx12, Api::Gl];
 
+/// How much of the device's own memory the CPU can write, where Vulkan lists it.
+const WINDOW: &str = "host_visible_device_memory_size";
+
 /// An adapter that can be opened, and what is known of it.
 pub(super) struct FoundAdapter {
     pub adapter: wgpu::Adapter,
@@ -58,7 +61,10 @@ fn describe(api: Api, id: String, adapter: &wgpu::Adapter) -> AdapterInfo {
     let raw = adapter.get_info();
     let limits = adapter.limits();
     let strategies = Abilities::of_adapter(adapter).support();
-    AdapterInfo { memory: memory_of(adapter), strategies, ..known(api, id, &raw, &limits) }
+    let mut known = known(api, id, &raw, &limits);
+    let window = super::vulkan::adapter_memory(adapter).and_then(|types| types.window_bytes());
+    known.limits.extend(window.map(|bytes| (WINDOW.to_owned(), bytes)));
+    AdapterInfo { memory: memory_of(adapter), strategies, ..known }
 }
 
 /// Bytes of an adapter's memory, where known.
@@ -155,7 +161,7 @@ mod tests {
             let of_api: Vec<&AdapterInfo> = all.iter().filter(|info| info.api == api).collect();
             for (place, info) in of_api.iter().enumerate() {
                 assert_eq!(info.id, format!("{}:{place}", api.key()));
-                assert!(!info.name.is_empty() && info.strategies.len() == 8 && info.limits.len() == 6, "{info:?}");
+                assert!(!info.name.is_empty() && info.strategies.len() == 8 && info.limits.len() >= 6, "{info:?}");
                 assert!(!info.is_software() || info.memory.is_some() || !cfg!(target_os = "linux"), "{info:?}");
             }
             assert_eq!(of_api, adapters_of(api).iter().collect::<Vec<_>>());

@@ -5,7 +5,10 @@ use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::args::UsageError;
 use crate::compare::CompareArgs;
+use crate::completions::CompletionsArgs;
 use crate::devices::DevicesArgs;
+use crate::doctor::DoctorArgs;
+use crate::report::ReportArgs;
 use crate::run::RunArgs;
 
 /// Feeds batches of samples to GPUs, and measures how fast
@@ -24,9 +27,21 @@ pub enum Command {
     Run(Box<RunArgs>),
     /// Compare staging strategies: which feeds each device fastest, by how much, and why, from verified bytes
     Compare(Box<CompareArgs>),
+    /// Merge the JSON of comparisons, from many machines, into one page
+    Report(ReportArgs),
+    /// Say what stands between this machine and the speed of its link, what it costs, and how to mend it
+    Doctor(Box<DoctorArgs>),
+    /// Print what a shell needs to complete this command's arguments
+    Completions(CompletionsArgs),
+    /// Something the doctor tries in a process of its own: what comes on standard input
+    #[command(hide = true)]
+    DoctorProbe,
     /// One device's part of a comparison: what to do comes on standard input
     #[command(hide = true)]
     CompareDevice,
+    /// One configuration's rounds, one at a time: what to do comes on standard input
+    #[command(hide = true)]
+    ComparePaced,
 }
 
 /// An error of usage as the parser would have put it.

@@ -3,20 +3,24 @@
 mod args;
 mod cli;
 mod compare;
+mod completions;
 mod data;
 mod devices;
+mod doctor;
 mod fallback;
 mod interrupt;
 mod output;
 mod output_file;
 mod quiet;
+mod report;
+mod report_file;
 mod run;
 mod units;
 
 use std::process::ExitCode;
 
 use anyhow::{Error, Result};
-use clap::Parser;
+use clap::{CommandFactory, Parser};
 use gpufeed::OpenError;
 
 use args::UsageError;
@@ -44,6 +48,11 @@ fn dispatch(command: Command) -> Result<ExitCode> {
         Command::Run(args) => run::run(&args),
         Command::Compare(args) => compare::compare(&args),
         Command::CompareDevice => compare::compare_device(),
+        Command::ComparePaced => compare::compare_paced(),
+        Command::Completions(args) => completions::completions(&args, Cli::command()),
+        Command::Report(args) => report::report(&args),
+        Command::Doctor(args) => doctor::doctor(&args),
+        Command::DoctorProbe => doctor::doctor_probe(),
     }
 }
 

@@ -9,6 +9,8 @@ use serde::Serialize;
 
 /// The widest a paragraph gets.
 const WIDTH: u16 = 120;
+/// A narrower terminal is taken for one of this width.
+const MIN_WIDTH: u16 = 30;
 /// The widest a table gets: a comparison's columns, with flags, side by side.
 const TABLE_WIDTH: u16 = 140;
 
@@ -89,13 +91,19 @@ pub fn table(header: &[&str], others: CellAlignment, rows: impl IntoIterator<Ite
     table.trim_fmt()
 }
 
-/// Text wrapped, indented, with what follows its first line indented further.
+/// Text wrapped to the terminal, indented, with what follows its first line indented further.
 pub fn paragraph(indent: usize, text: &str) -> String {
+    // Away from a terminal there is no width.
+    let terminal = Table::new().width().unwrap_or(WIDTH);
+    wrapped(usize::from(terminal.clamp(MIN_WIDTH, WIDTH)), indent, text)
+}
+
+fn wrapped(width: usize, indent: usize, text: &str) -> String {
     let mut lines = vec![" ".repeat(indent)];
     let mut empty = true;
     for word in text.split_whitespace() {
         let last = lines.last().map_or(0, |line| line.chars().count());
-        if !empty && last + 1 + word.chars().count() > usize::from(WIDTH) {
+        if !empty && last + 1 + word.chars().count() > width {
             lines.push(" ".repeat(indent + 2));
             empty = true;
         }
@@ -108,4 +116,16 @@ pub fn paragraph(indent: usize, text: &str) -> String {
         }
     }
     lines.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_line_is_wider_than_the_terminal_but_a_word_that_is() {
+        let text = wrapped(20, 2, "one two three four five six seven incomprehensibilities end");
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines, ["  one two three four", "    five six seven", "    incomprehensibilities", "    end"]);
+    }
 }

@@ -89,6 +89,13 @@ impl MemoryTypes {
         self.coherent(u32::MAX).all(|ty| ty.flags & DEVICE_LOCAL != 0)
     }
 
+    /// The largest heap of the device's own that the CPU can write: all of a card's memory with resizable BAR, a small window of it
+    /// without.
+    pub fn window_bytes(&self) -> Option<u64> {
+        let reached = |ty: &&MemoryType| ty.heap_is_local && ty.flags & HOST_VISIBLE != 0;
+        self.0.iter().filter(reached).map(|ty| ty.heap_bytes).max()
+    }
+
     /// The largest heap of the device's own: where a card's memory is seen through a small window too, that is a heap of its own.
     pub fn device_bytes(&self) -> Option<u64> {
         self.0.iter().filter(|ty| ty.heap_is_local).map(|ty| ty.heap_bytes).max()
@@ -134,6 +141,7 @@ mod tests {
         let ring = card.system(HostCache::Cached, u32::MAX).expect("there is one");
         assert_eq!(card.describe(ring), "type 3: HOST_VISIBLE|HOST_COHERENT|HOST_CACHED, heap 1 (system memory)");
         assert_eq!(index(card.device(u32::MAX)), Some(1));
+        assert_eq!((card.window_bytes(), types(&[(0, 1), (1, 0), (6, 1)]).window_bytes()), (Some(1 << 30), None));
         let mapped = card.near_device(u32::MAX).expect("there is one");
         assert_eq!(card.describe(mapped), "type 4: DEVICE_LOCAL|HOST_VISIBLE|HOST_COHERENT, heap 0 (device memory)");
     }

@@ -11,6 +11,8 @@ use gpufeed::backend::select;
 use gpufeed::measure::report::{Column, HandOver, Settings, Table};
 use gpufeed::{AdapterInfo, LoaderOptions, Strategy};
 
+use super::baseline::BaselineArgs;
+use super::sweep::Sweep;
 use crate::args::{DataArgs, FeedArgs, open_source, strategy};
 use crate::output_file::Inputs;
 
@@ -21,7 +23,7 @@ in turn, round by round. A rate that no memory or link can reach is not shown, a
 process of its own, so that a driver's crash is a row and not the end.";
 
 const EXIT_CODES: &str = "\
-Exit codes: 0 done, 1 failed (wrong data, or nothing could be measured), 2 wrong usage, 3 no such device, 130 interrupted.";
+Exit codes: 0 done, 1 failed (wrong data, nothing could be measured, or slower than --baseline allows), 2 wrong usage, 3 no such device, 130 interrupted.";
 
 /// How it is measured, what each column says, and the exit codes.
 fn help() -> String {
@@ -59,6 +61,8 @@ pub struct CompareArgs {
     #[command(flatten)]
     pub feed: FeedArgs,
     #[command(flatten)]
+    pub baseline: BaselineArgs,
+    #[command(flatten)]
     pub output: OutputArgs,
 }
 
@@ -74,6 +78,9 @@ pub struct SizeArgs {
     /// Staging slots: batches being filled or copied [default: 4]
     #[arg(long, value_name = "N,..", value_delimiter = ',')]
     pub slots: Vec<NonZeroUsize>,
+    /// Sweep a size, and name where the winner changes: batch, workers or slots, as in batch=1,4,16,64; may be repeated
+    #[arg(long = "sweep", value_name = "SIZE=N,..", conflicts_with_all = ["batch_size", "workers", "slots"])]
+    pub sweeps: Vec<Sweep>,
     /// Output tensors: batches ready or in use [default: 4]
     #[arg(long, value_name = "N")]
     pub outputs: Option<NonZeroUsize>,
@@ -130,6 +137,9 @@ pub struct OutputArgs {
     /// Write every round as a line of CSV
     #[arg(long, value_name = "FILE")]
     pub csv: Option<PathBuf>,
+    /// Write one self-contained page with charts
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
 }
 
 fn seconds(text: &str) -> Result<f64, String> {
@@ -140,8 +150,8 @@ fn seconds(text: &str) -> Result<f64, String> {
 impl CompareArgs {
     /// The files that are read.
     pub fn inputs(&self) -> Result<Inputs> {
-        let inputs = Inputs::new(self.images.classes.clone());
-        let outputs = [&self.output.json, &self.output.markdown, &self.output.csv];
+        let inputs = Inputs::new(self.images.classes.clone().into_iter().chain(self.baseline.baseline.clone()));
+        let outputs = [&self.output.json, &self.output.markdown, &self.output.csv, &self.output.html];
         match &self.data {
             // Only a file that is there can be an input.
             Some(data) if outputs.into_iter().flatten().any(|path| path.exists()) => {
@@ -198,9 +208,9 @@ impl SizeArgs {
         };
         let outputs = self.outputs.map_or(default.outputs, NonZeroUsize::get);
         let mut all = Vec::new();
-        for &batch_size in &or(&self.batch_size, default.batch_size) {
-            for &workers in &or(&self.workers, default.workers) {
-                for &slots in &or(&self.slots, default.slots) {
+        for &batch_size in &or(self.of("batch", &self.batch_size), default.batch_size) {
+            for &workers in &or(self.of("workers", &self.workers), default.workers) {
+                for &slots in &or(self.of("slots", &self.slots), default.slots) {
                     let (compute_us, hand_over) = IDLE;
                     let strategy = Strategy::Memcpy;
                     all.push(Settings { strategy, batch_size, workers, slots, outputs, compute_us, hand_over });
@@ -210,9 +220,19 @@ impl SizeArgs {
         all
     }
 
+    /// The values of a size: those swept, or those of its own option.
+    fn of<'a>(&'a self, size: &str, given: &'a [NonZeroUsize]) -> &'a [NonZeroUsize] {
+        let swept = self.sweeps.iter().rev().find(|sweep| sweep.size == size);
+        swept.map_or(given, |sweep| sweep.values.as_slice())
+    }
+
     /// The largest batch.
     pub fn largest_batch(&self) -> usize {
-        self.batch_size.iter().map(|size| size.get()).max().unwrap_or(LoaderOptions::default().batch_size)
+        self.of("batch", &self.batch_size)
+            .iter()
+            .map(|size| size.get())
+            .max()
+            .unwrap_or(LoaderOptions::default().batch_size)
     }
 
     /// How long a device may take that was given this much of the time.
@@ -302,6 +322,20 @@ mod tests {
         assert_eq!(ids(""), ["vulkan:0", "host"]);
         assert_eq!(ids("--device host --device 1 --device vulkan"), ["host", "vulkan:0"]);
         assert!(parse("--device nosuch").choose(&found).is_err());
+    }
+
+    #[test]
+    fn a_sweep_is_a_list_by_the_sizes_name() {
+        let sizes = |line: &str| -> Vec<(usize, usize)> {
+            let all = parse(line).settings(&device());
+            all.iter().filter(|s| s.strategy == Strategy::MappedRing).map(|s| (s.batch_size, s.slots)).collect()
+        };
+        assert_eq!(sizes("--sweep batch=1,4 --sweep slots=2,3"), [(1, 2), (1, 3), (4, 2), (4, 3)]);
+        assert_eq!(parse("--sweep batch=1,256").sizes.largest_batch(), 256);
+        for bad in ["batch", "batch=", "batch=0", "rows=1", "batch=1;2"] {
+            assert!(bad.parse::<Sweep>().is_err(), "{bad}");
+        }
+        assert!(Line::try_parse_from(["compare", "--sweep", "batch=1", "--batch-size", "2"]).is_err());
     }
 
     #[test]

@@ -15,6 +15,7 @@ use anyhow::{Context, Result, bail};
 use gpufeed::AnyBackend;
 use gpufeed::measure::report::DeviceReport;
 use gpufeed::measure::{Event, Observer};
+use serde::de::DeserializeOwned;
 
 use super::job::{Job, Line};
 use crate::{interrupt, output};
@@ -89,12 +90,12 @@ impl Observer for Reporter {
 ///
 /// # Errors
 /// The process cannot be started.
-pub fn supervise(
+pub fn supervise<L: DeserializeOwned>(
     mut command: Command,
     job: &str,
     deadline: Duration,
     stop: &dyn Fn() -> bool,
-    each: &mut dyn FnMut(Line) -> Result<()>,
+    each: &mut dyn FnMut(L) -> Result<()>,
 ) -> Result<Ending> {
     let started = Instant::now();
     let mut child = Guard(command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?);
@@ -126,7 +127,7 @@ pub fn supervise(
 }
 
 /// A line that is not ours comes from a driver.
-fn pass_on(line: &str, each: &mut dyn FnMut(Line) -> Result<()>) -> Result<()> {
+fn pass_on<L: DeserializeOwned>(line: &str, each: &mut dyn FnMut(L) -> Result<()>) -> Result<()> {
     match serde_json::from_str(line) {
         Ok(line) => each(line)?,
         Err(_) => output::note(line),

@@ -5,6 +5,7 @@ use gpufeed::measure::report::{Csv, Exporter, Markdown, Report};
 
 use super::args::OutputArgs;
 use crate::output_file::{Inputs, OutputFile};
+use crate::report::Html;
 
 /// Indented JSON.
 struct Json;
@@ -24,10 +25,11 @@ pub struct Files {
 impl Files {
     /// Checks that the files can be written and are no inputs, and leaves what is there as it is.
     pub fn new(args: &OutputArgs, inputs: &Inputs) -> Result<Self> {
-        let forms: [(_, _, Box<dyn Exporter>); 3] = [
+        let forms: [(_, _, Box<dyn Exporter>); 4] = [
             ("--json", &args.json, Box::new(Json)),
             ("--markdown", &args.markdown, Box::new(Markdown)),
             ("--csv", &args.csv, Box::new(Csv)),
+            ("--html", &args.html, Box::new(Html)),
         ];
         let mut files = Vec::new();
         for (option, path, form) in forms {

@@ -1,16 +1,21 @@
 //! `gpufeed compare`: which staging strategy feeds each device fastest, by how much, and why.
 
 mod args;
+mod baseline;
 mod child;
+mod crossover;
 mod events;
 mod files;
 mod job;
 mod overlap;
-mod summary;
+mod personal;
+pub mod summary;
+mod sweep;
 mod table;
 #[cfg(test)]
-mod testing;
+pub mod testing;
 
+use std::path::Path;
 use std::process::{Command, ExitCode};
 use std::time::Duration;
 
@@ -19,29 +24,36 @@ use gpufeed::AdapterInfo;
 use gpufeed::measure::report::{DeviceReport, DeviceStatus, Report, Settings, Status};
 
 pub use args::CompareArgs;
-pub use child::compare_device;
-use child::{Ending, supervise};
+use baseline::Baseline;
+pub use baseline::compare_paced;
+pub use child::{Ending, compare_device, supervise};
 use events::EventPrinter;
 use files::Files;
 use job::{Feed, Job, Line};
+use personal::Personal;
 
 use crate::{fallback, interrupt, output};
 
 /// Compares on each device in turn; what was measured is shown, and written, even if the rest fails.
 pub fn compare(args: &CompareArgs) -> Result<ExitCode> {
     interrupt::catch()?;
+    let baseline = args.baseline.baseline.as_deref().map(Baseline::open).transpose()?;
     let files = Files::new(&args.output, &args.inputs()?)?;
     let (feed, data) = Feed::prepare(args)?;
     let found = gpufeed::devices();
     let chosen = args.choose(&found)?;
     let command = std::env::args_os().map(|arg| arg.to_string_lossy().into_owned()).collect();
     let mut report = Report::new(data, command);
+    let personal = Personal::here(args.data.as_deref());
     if args.devices.is_empty()
         && let Some(text) = fallback::notice(&found)
     {
         output::note(format_args!("{text}\n"));
     }
     output::print(table::head(&report))?;
+    if let (Some(Baseline::Build), Some(path)) = (&baseline, &args.baseline.baseline) {
+        return against_build(path, args, jobs(args, &feed, &chosen), &chosen);
+    }
     for job in jobs(args, &feed, &chosen) {
         if interrupt::requested() {
             break;
@@ -50,26 +62,42 @@ pub fn compare(args: &CompareArgs) -> Result<ExitCode> {
         let deadline = args.sizes.deadline(Duration::from_secs_f64(job.budget_s));
         output::print(format_args!("\n{}", table::title(adapter)))?;
         let device = measure(adapter, &job, deadline, report.debug_build)?;
+        output::print(summary::device(&device, &report))?;
         output::print(table::device(&device, report.debug_build))?;
         report.devices.push(device);
         report.interrupted = interrupt::requested();
-        files.write(&report)?;
+        files.write(&personal.scrub(&report))?;
     }
     report.interrupted = interrupt::requested();
-    files.write(&report)?;
-    output::print(format_args!("\n{}", summary::text(&report)))?;
-    Ok(exit_code(&report))
+    files.write(&personal.scrub(&report))?;
+    finish(&report, baseline.as_ref(), args)
+}
+
+/// What is said at the end, and the exit code.
+fn finish(report: &Report, baseline: Option<&Baseline>, args: &CompareArgs) -> Result<ExitCode> {
+    if let Some(closing) = summary::closing(report) {
+        output::print(format_args!("\n{closing}"))?;
+    }
+    match (exit_code(report), baseline) {
+        (ExitCode::SUCCESS, Some(Baseline::Record(then))) => baseline::against_record(then, &args.baseline, report),
+        (code, _) => Ok(code),
+    }
+}
+
+/// What each device can run, against another build.
+fn against_build(path: &Path, args: &CompareArgs, mut jobs: Vec<Job>, chosen: &[&AdapterInfo]) -> Result<ExitCode> {
+    jobs.iter_mut().zip(chosen).for_each(|(job, adapter)| job.settings.retain(|settings| runs(adapter, settings)));
+    baseline::against_build(path, &args.baseline, &jobs)
 }
 
 /// What each device does, and its share of the time: by what it can run, as every configuration takes the same.
 fn jobs(args: &CompareArgs, feed: &Feed, chosen: &[&AdapterInfo]) -> Vec<Job> {
     let settings: Vec<Vec<Settings>> = chosen.iter().map(|adapter| args.settings(adapter)).collect();
-    let runs = |adapter: &AdapterInfo, settings: &[Settings]| {
-        let can = |s: &&Settings| adapter.strategies.iter().any(|x| x.strategy == s.strategy && x.missing.is_none());
+    let share = |adapter: &AdapterInfo, settings: &[Settings]| {
         // Opening a device and copying for its ceilings take their time too.
-        1 + settings.iter().filter(can).count()
+        1 + settings.iter().filter(|settings| runs(adapter, settings)).count()
     };
-    let shares: Vec<usize> = chosen.iter().zip(&settings).map(|(adapter, settings)| runs(adapter, settings)).collect();
+    let shares: Vec<usize> = chosen.iter().zip(&settings).map(|(adapter, settings)| share(adapter, settings)).collect();
     let all: usize = shares.iter().sum();
     let job = |((adapter, settings), share): ((&&AdapterInfo, Vec<Settings>), usize)| Job {
         device: adapter.id.clone(),
@@ -78,6 +106,11 @@ fn jobs(args: &CompareArgs, feed: &Feed, chosen: &[&AdapterInfo]) -> Vec<Job> {
         budget_s: args.sizes.time * share as f64 / all as f64,
     };
     chosen.iter().zip(settings).zip(shares).map(job).collect()
+}
+
+/// Whether a device can run what is asked.
+fn runs(adapter: &AdapterInfo, settings: &Settings) -> bool {
+    adapter.strategies.iter().any(|support| support.strategy == settings.strategy && support.missing.is_none())
 }
 
 /// What a process of its own finds on one device.

@@ -5,43 +5,65 @@ use gpufeed::Strategy;
 use gpufeed::measure::report::{Configuration, DeviceReport, DeviceStatus, Report, Settings, Status, Winner, percent};
 use gpufeed::measure::{Ratio, describe_ratio};
 
+use super::crossover;
 use super::overlap;
 use super::table::flags;
 use crate::{output::paragraph, units};
 
-/// The summary of all devices.
-pub fn text(report: &Report) -> String {
-    let mut lines = vec!["Summary".to_owned()];
-    for device in &report.devices {
-        lines.extend(of_device(device, report));
-    }
-    if report.devices.len() > 1 {
-        lines.push("Devices are not compared with each other: each was measured against its own ceilings.".to_owned());
-    }
-    lines.extend(overlap::hint(report).map(str::to_owned));
-    if report.interrupted {
-        lines.push("Interrupted: this is what had been measured.".to_owned());
-    }
-    lines.join("\n")
-}
-
-fn of_device(device: &DeviceReport, report: &Report) -> Vec<String> {
+/// A device's answer, before its table: which strategy, by how much, why, what to write in one's code, and how the others did.
+pub fn device(device: &DeviceReport, report: &Report) -> String {
     let name = name(&device.adapter, report.debug_build);
     let mut lines: Vec<String> =
         failures(device).iter().map(|text| paragraph(2, &format!("{name}: {text}."))).collect();
     let Some(winner) = &device.winner else {
         lines.push(format!("  {name}: nothing was measured."));
-        return lines;
+        return lines.join("\n");
     };
     let best = row(device, &winner.settings);
     lines.push(paragraph(2, &format!("{name}: {}.", lead(device, winner))));
     lines.extend(best.map(|best| paragraph(4, &why(best, report))));
+    lines.push(paragraph(4, &code(&winner.settings)));
     for other in others(device, winner) {
         lines.push(paragraph(4, &against(other, best)));
     }
-    lines.extend(sweep(device).map(|text| paragraph(4, &text)));
+    lines.extend(crossover::describe(device).iter().map(|text| paragraph(4, text)));
     lines.extend(overlap::winners(device).iter().map(|text| paragraph(4, text)));
-    lines
+    lines.join("\n")
+}
+
+/// The same in a few sentences, without the others; `None` where nothing was measured.
+pub fn answer(device: &DeviceReport, report: &Report) -> Option<String> {
+    let winner = device.winner.as_ref()?;
+    let why = row(device, &winner.settings).map(|best| why(best, report)).unwrap_or_default();
+    Some(
+        [format!("{}. {why}", lead(device, winner))]
+            .into_iter()
+            .chain(crossover::describe(device))
+            .collect::<Vec<_>>()
+            .join(" "),
+    )
+}
+
+/// What is said once all devices were measured.
+pub fn closing(report: &Report) -> Option<String> {
+    let mut lines = Vec::new();
+    if report.devices.len() > 1 {
+        lines.push("Devices are not compared with each other: each was measured against its own ceilings.");
+    }
+    lines.extend(overlap::hint(report));
+    if report.interrupted {
+        lines.push("Interrupted: this is what had been measured.");
+    }
+    (!lines.is_empty()).then(|| lines.join("\n"))
+}
+
+/// The options of a loader with these settings.
+fn code(settings: &Settings) -> String {
+    let Settings { strategy, batch_size, workers, slots, .. } = settings;
+    format!(
+        "in your code: LoaderOptions {{ strategy: Some(Strategy::{strategy:?}), batch_size: {batch_size}, workers: {workers}, slots: {slots}, \
+         ..Default::default() }}"
+    )
 }
 
 /// Wrong data, and an end before everything was measured.
@@ -135,20 +157,6 @@ fn against(other: &Configuration, best: Option<&Configuration>) -> String {
     format!("{}: {}.", other.settings.strategy, parts.join("; "))
 }
 
-/// Where the winner of a sweep changes.
-fn sweep(device: &DeviceReport) -> Option<String> {
-    let first = device.sweep.first()?;
-    if device.sweep.iter().all(|winner| winner.settings.strategy == first.settings.strategy) {
-        return Some(format!("{} was fastest in every combination of sizes.", first.settings.strategy));
-    }
-    let each = device.sweep.iter().map(|winner| {
-        let sure = if winner.beyond_noise { "" } else { ", within the noise" };
-        let Settings { strategy, batch_size, workers, slots, .. } = winner.settings;
-        format!("{strategy} with batch {batch_size}, {workers} workers, {slots} slots{sure}")
-    });
-    Some(format!("The winner changes with the sizes: {}.", each.collect::<Vec<_>>().join("; ")))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -157,17 +165,20 @@ mod tests {
     #[test]
     fn the_winner_is_named_with_its_lead_and_with_what_held_it_back() {
         let rates = [(Strategy::WriteBuffer, 8, 100.0), (Strategy::MappedRing, 8, 200.0)];
-        let text = text(&report(vec![device("vulkan:0", &rates)])).replace("\n     ", "").replace("\n   ", "");
+        let report = report(vec![device("vulkan:0", &rates)]);
+        let text = super::device(&report.devices[0], &report).replace("\n     ", "").replace("\n   ", "");
+        assert!(text.contains("Some(Strategy::MappedRing), batch_size: 8, workers: 2, slots: 4,"), "{text}");
+        assert_eq!(closing(&report), None, "one device has nothing to be compared with");
         let wins = "vulkan:0 Some Card (software+debug): mapped-ring was 2.00 ± 0.00 times faster than write-buffer.";
         assert!(text.contains(wins), "{text}");
         assert!(text.contains("0.05 times the host's memcpy; held back by the device"), "{text}");
         assert!(text.contains("write-buffer: 0.50 ± 0.00 times as fast; allocates for every batch"), "{text}");
-        assert!(!text.contains("not compared"), "one device has nothing to be compared with: {text}");
     }
 
     #[test]
     fn devices_are_said_not_to_be_compared_and_nothing_is_said_to_be_nothing() {
-        let text = text(&report(vec![device("vulkan:0", &[]), device("gl:0", &[])]));
+        let report = report(vec![device("vulkan:0", &[]), device("gl:0", &[])]);
+        let text = super::device(&report.devices[1], &report) + &closing(&report).expect("two devices");
         assert!(text.contains("gl:0 Some Card (software+debug): nothing was measured."), "{text}");
         assert!(text.contains("Devices are not compared with each other"), "{text}");
     }
@@ -178,23 +189,10 @@ mod tests {
         found.configurations[1].status = Status::Failed { message: "batch 3 is wrong".to_owned(), wrong_data: true };
         found.status = DeviceStatus::Crashed { message: String::new() };
         found.summarise();
-        let text = text(&report(vec![found]));
+        let text = super::device(&found, &report(vec![found.clone()]));
         let lines: Vec<&str> = text.lines().collect();
-        assert!(lines[1].ends_with("mapped-ring DELIVERED WRONG DATA: batch 3 is wrong."), "{text}");
-        assert!(lines[2].ends_with("it crashed before everything was measured."), "{text}");
-        assert!(lines[3].ends_with("write-buffer is the only strategy that was measured."), "{text}");
-    }
-
-    #[test]
-    fn a_change_of_winner_within_a_sweep_is_reported() {
-        let (write, ring) = (Strategy::WriteBuffer, Strategy::MappedRing);
-        let rates = [(write, 8, 150.0), (ring, 8, 100.0), (write, 64, 200.0), (ring, 64, 300.0)];
-        let found = device("vulkan:0", &rates);
-        let text = sweep(&found).expect("a sweep");
-        let expected = "The winner changes with the sizes: write-buffer with batch 8, 2 workers, 4 slots; \
-                        mapped-ring with batch 64, 2 workers, 4 slots.";
-        assert_eq!(text, expected);
-        let steady = device("vulkan:0", &[(ring, 8, 100.0), (ring, 64, 300.0)]);
-        assert_eq!(sweep(&steady).as_deref(), Some("mapped-ring was fastest in every combination of sizes."));
+        assert!(lines[0].ends_with("mapped-ring DELIVERED WRONG DATA: batch 3 is wrong."), "{text}");
+        assert!(lines[1].ends_with("it crashed before everything was measured."), "{text}");
+        assert!(lines[2].ends_with("write-buffer is the only strategy that was measured."), "{text}");
     }
 }

@@ -1,0 +1,162 @@
+//! Where the fastest strategy changes as a size grows. Pure.
+
+use gpufeed::Strategy;
+use gpufeed::measure::report::{DeviceReport, SIZES, Settings, Size, Winner};
+
+/// A stretch of a size over which one strategy is fastest.
+#[derive(Debug, PartialEq, Eq)]
+struct Stretch {
+    from: u64,
+    to: u64,
+    strategy: Strategy,
+}
+
+/// One sentence for each size along which the winner changes, or one that it does not; nothing without a sweep.
+pub fn describe(device: &DeviceReport) -> Vec<String> {
+    let winners = &device.sweep;
+    let Some(first) = winners.first() else { return Vec::new() };
+    let strategies = device.configurations.iter().filter(|row| row.is_measured()).map(|row| row.settings.strategy);
+    if strategies.clone().all(|strategy| strategy == first.settings.strategy) {
+        return Vec::new();
+    }
+    let lines: Vec<String> = SIZES
+        .iter()
+        .filter(|size| !size.is_of_the_consumer() || size.title == "compute")
+        .flat_map(|size| along(winners, size))
+        .collect();
+    if lines.is_empty() {
+        vec![format!("`{}` was fastest in every combination of sizes.", first.settings.strategy)]
+    } else {
+        lines
+    }
+}
+
+/// The changes along one size, for each combination of the others.
+fn along(winners: &[Winner], size: &Size) -> Vec<String> {
+    let mut groups: Vec<Vec<&Winner>> = Vec::new();
+    for winner in winners {
+        let group = groups.iter_mut().find(|group| same_but(&group[0].settings, &winner.settings, size));
+        match group {
+            Some(group) => group.push(winner),
+            None => groups.push(vec![winner]),
+        }
+    }
+    let many = groups.len() > 1;
+    let mut lines: Vec<String> = Vec::new();
+    for mut group in groups {
+        group.sort_by_key(|winner| value(size, &winner.settings));
+        let Some(text) = sentence(&stretches(&group, size), size) else { continue };
+        let with = if many { others(&group[0].settings, winners, size) } else { String::new() };
+        lines.push(format!("{with}{text}."));
+    }
+    lines
+}
+
+fn same_but(a: &Settings, b: &Settings, size: &Size) -> bool {
+    SIZES.iter().all(|other| other.key == size.key || (other.of)(a) == (other.of)(b))
+}
+
+/// The other sizes, of those that differ anywhere: `with workers 2: `.
+fn others(settings: &Settings, winners: &[Winner], size: &Size) -> String {
+    let differs = |other: &&Size| {
+        other.key != size.key && winners.iter().any(|winner| (other.of)(&winner.settings) != (other.of)(settings))
+    };
+    let all: Vec<String> =
+        SIZES.iter().filter(differs).map(|other| format!("{} {}", other.title, (other.of)(settings))).collect();
+    if all.is_empty() { String::new() } else { format!("with {}: ", all.join(", ")) }
+}
+
+/// Neighbours with one winner, together. A lead within the noise belongs to the stretch before it, if that one's strategy came second.
+fn stretches(group: &[&Winner], size: &Size) -> Vec<Stretch> {
+    let mut found: Vec<Stretch> = Vec::new();
+    for winner in group {
+        let (at, strategy) = (value(size, &winner.settings), winner.settings.strategy);
+        let second = winner.runner_up.map(|settings| settings.strategy).filter(|_| !winner.beyond_noise);
+        match found.last_mut() {
+            Some(last) if last.strategy == strategy || second == Some(last.strategy) => last.to = at,
+            _ => found.push(Stretch { from: at, to: at, strategy }),
+        }
+    }
+    found
+}
+
+/// A size as the number that it is.
+fn value(size: &Size, settings: &Settings) -> u64 {
+    (size.of)(settings).parse().unwrap_or(0)
+}
+
+fn sentence(stretches: &[Stretch], size: &Size) -> Option<String> {
+    let title = size.title;
+    match stretches {
+        [] | [_] => None,
+        [below, above] => {
+            Some(format!("below {title} {} `{}` wins, from there `{}`", above.from, below.strategy, above.strategy))
+        }
+        many => {
+            let part = |stretch: &Stretch| {
+                let Stretch { from, to, strategy } = stretch;
+                if from == to { format!("`{strategy}` at {from}") } else { format!("`{strategy}` from {from} to {to}") }
+            };
+            Some(format!("by {title}: {}", many.iter().map(part).collect::<Vec<_>>().join(", ")))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::compare::testing::device;
+
+    const WRITE: Strategy = Strategy::WriteBuffer;
+    const RING: Strategy = Strategy::MappedRing;
+
+    #[test]
+    fn a_crossover_is_named_where_it_is() {
+        let rates = [
+            (WRITE, 1, 150.0),
+            (RING, 1, 100.0),
+            (WRITE, 4, 200.0),
+            (RING, 4, 300.0),
+            (WRITE, 64, 200.0),
+            (RING, 64, 400.0),
+        ];
+        assert_eq!(
+            describe(&device("vulkan:0", &rates)),
+            ["below batch 4 `write-buffer` wins, from there `mapped-ring`."]
+        );
+    }
+
+    #[test]
+    fn several_changes_are_listed_and_none_is_said() {
+        let rates = [
+            (WRITE, 1, 150.0),
+            (RING, 1, 100.0),
+            (WRITE, 4, 200.0),
+            (RING, 4, 300.0),
+            (WRITE, 64, 500.0),
+            (RING, 64, 400.0),
+        ];
+        assert_eq!(
+            describe(&device("vulkan:0", &rates)),
+            ["by batch: `write-buffer` at 1, `mapped-ring` at 4, `write-buffer` at 64."]
+        );
+        let steady = [(WRITE, 1, 90.0), (RING, 1, 100.0), (WRITE, 4, 200.0), (RING, 4, 300.0)];
+        assert_eq!(
+            describe(&device("vulkan:0", &steady)),
+            ["`mapped-ring` was fastest in every combination of sizes."]
+        );
+        assert!(
+            describe(&device("vulkan:0", &[(RING, 1, 100.0), (RING, 4, 300.0)])).is_empty(),
+            "nobody to win against"
+        );
+        assert!(describe(&device("vulkan:0", &[(RING, 1, 100.0), (WRITE, 1, 300.0)])).is_empty(), "no sweep");
+    }
+
+    #[test]
+    fn a_lead_within_the_noise_changes_nothing() {
+        let mut found = device("vulkan:0", &[(RING, 1, 300.0), (WRITE, 1, 200.0), (RING, 4, 300.0), (WRITE, 4, 301.0)]);
+        assert_eq!(found.sweep[1].settings.strategy, WRITE);
+        found.sweep[1].beyond_noise = false;
+        assert_eq!(describe(&found), ["`mapped-ring` was fastest in every combination of sizes."]);
+    }
+}

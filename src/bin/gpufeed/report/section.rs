@@ -1,0 +1,231 @@
+//! A device's part of the page: its answer, charts, and every number in a table.
+
+use std::fmt::Write;
+
+use gpufeed::measure::report::{COLUMNS, Column, DeviceReport, SIZES, Settings, Size, Status};
+
+use super::chart::{self, Group, Mark};
+use super::escape::escape;
+use super::sent::{Row, Sent};
+use super::words::{answer, driver, marks};
+
+/// Everything about one device.
+pub fn device(out: &mut String, sent: &Sent, index: usize, anchor: &str) {
+    let (device, report) = (&sent.report.devices[index], &sent.report);
+    let rows = sent.rows(index);
+    let _ = write!(
+        out,
+        "<section aria-labelledby=\"{anchor}\">\n<h2 id=\"{anchor}\">{} {}",
+        escape(&device.adapter.id),
+        escape(&device.adapter.name)
+    );
+    for mark in marks(device, report) {
+        let _ = write!(out, " <span class=\"mark\">[{mark}]</span>");
+    }
+    let _ = writeln!(out, "</h2>\n<p class=\"about\">{}</p>", escape(&about(sent, device)));
+    let _ = writeln!(out, "<p>{}</p>", escape(&answer(device, report)));
+    if let Some(best) = device.winner.as_ref().map(|winner| winner.settings) {
+        charts(out, sent, device, &rows, &best);
+    }
+    without_numbers(out, device);
+    if !rows.is_empty() {
+        numbers(out, &rows);
+    }
+    out.push_str("</section>\n");
+}
+
+fn about(sent: &Sent, device: &DeviceReport) -> String {
+    let (report, host) = (&sent.report, &sent.report.host);
+    format!(
+        "{}; {}, gpufeed {}; {} ({} cores, {}); {}, {}; from {}",
+        driver(device),
+        report.date,
+        report.gpufeed,
+        host.cpu.as_deref().unwrap_or(&host.arch),
+        host.cores,
+        host.os,
+        report.data.layout,
+        report.data.preprocess,
+        sent.name
+    )
+}
+
+fn charts(out: &mut String, sent: &Sent, device: &DeviceReport, rows: &[Row<'_>], best: &Settings) {
+    let mut here: Vec<Row<'_>> = rows.iter().copied().filter(|row| same_loader(row, best)).collect();
+    let rate = |row: &Row<'_>| row.figure("samples_s").unwrap_or(0.0);
+    here.sort_by(|a, b| rate(b).total_cmp(&rate(a)));
+    let compute = levels(&here, |row| row.compute_us);
+    out.push_str("<div class=\"charts\">\n");
+    let sizes = format!("batch {}, {} workers, {} slots", best.batch_size, best.workers, best.slots);
+    let unit = if sent.report.data.images { "images/s" } else { "samples/s" };
+    let rate = chart::bars(
+        &groups(&here, &compute, "samples_s", Some("samples_s_spread")),
+        &ceilings(sent, device, &here, best),
+        unit,
+    );
+    figure(out, &format!("Throughput, {unit}"), &format!("{sizes}; medians with their spread{}", key(&compute)), &rate);
+    let latency: Vec<(String, [f64; 3])> =
+        here.iter().filter(|row| row.compute_us == compute[0]).filter_map(latency).collect();
+    figure(
+        out,
+        "Latency, ms",
+        "from the start of a batch's fill to its tensor on the device: p50, p95, p99",
+        &chart::ranges(&latency, "ms"),
+    );
+    let cost = chart::bars(&groups(&here, &compute, "cpu_s_per_gb", None), &[], "s/GB");
+    figure(out, "CPU time, seconds a gigabyte", "of the whole process", &cost);
+    for size in SIZES.iter().filter(|size| !size.is_of_the_consumer()) {
+        sweep(out, rows, best, size);
+    }
+    compute_sweep(out, rows, best);
+    out.push_str("</div>\n");
+}
+
+/// Whether all is the same but how long the consumer computes.
+fn same_loader(row: &Row<'_>, best: &Settings) -> bool {
+    SIZES
+        .iter()
+        .filter(|size| !size.key.starts_with("compute"))
+        .all(|size| (size.of)(row.settings()) == (size.of)(best))
+}
+
+/// The different values, ascending.
+fn levels(rows: &[Row<'_>], of: impl Fn(&Row<'_>) -> f64) -> Vec<f64> {
+    let mut all: Vec<f64> = rows.iter().map(of).collect();
+    all.sort_by(f64::total_cmp);
+    all.dedup();
+    all
+}
+
+/// Each strategy's figure at each level of compute, the idle consumer first and the busiest last.
+fn groups(rows: &[Row<'_>], compute: &[f64], key: &str, spread: Option<&str>) -> Vec<Group> {
+    let shown: Vec<f64> = match compute {
+        [idle, .., busy] => vec![*idle, *busy],
+        other => other.to_vec(),
+    };
+    let mut groups: Vec<Group> = Vec::new();
+    for row in rows {
+        let label = row.settings().strategy.to_string();
+        if groups.iter().any(|group| group.label == label) {
+            continue;
+        }
+        let at = |level: &f64| {
+            let row = rows
+                .iter()
+                .find(|other| other.settings().strategy == row.settings().strategy && other.compute_us == *level)?;
+            Some((row.figure(key)?, spread.and_then(|key| row.figure(key)).unwrap_or(0.0)))
+        };
+        groups.push(Group { label, values: shown.iter().map(at).collect() });
+    }
+    groups
+}
+
+fn key(compute: &[f64]) -> String {
+    match compute {
+        [idle, .., busy] => format!("; above beside a consumer that computes {idle:.0} us a batch, below {busy:.0} us"),
+        _ => String::new(),
+    }
+}
+
+fn ceilings(sent: &Sent, device: &DeviceReport, rows: &[Row<'_>], best: &Settings) -> Vec<Mark> {
+    let of = device.ceilings.iter().find(|c| (c.batch_size, c.workers) == (best.batch_size, best.workers));
+    let Some(ceilings) = of else { return Vec::new() };
+    let known =
+        [("the device's own copy", ceilings.device_copy_gb_s), ("host memcpy, a reference", ceilings.host_memcpy_gb_s)];
+    let known = known.into_iter().filter_map(|(label, rate)| Some((label, rate?)));
+    // What was passed is no ceiling.
+    let fastest = rows.iter().filter_map(|row| row.figure("gb_s")).fold(0.0, f64::max);
+    let label = |label: &str, rate: f64| {
+        let passed = fastest > 1.05 * rate && !label.ends_with("a reference");
+        if passed { format!("{label}, a reference") } else { label.to_owned() }
+    };
+    known.map(|(name, rate)| Mark { label: label(name, rate), value: sent.samples_s(rate) }).collect()
+}
+
+fn latency(row: &Row<'_>) -> Option<(String, [f64; 3])> {
+    let at = |key| row.figure(key);
+    Some((row.settings().strategy.to_string(), [at("latency_p50_ms")?, at("latency_p95_ms")?, at("latency_p99_ms")?]))
+}
+
+/// A curve for each strategy over a size that was swept, the others as the winner has them.
+fn sweep(out: &mut String, rows: &[Row<'_>], best: &Settings, size: &Size) {
+    let others = |row: &&Row<'_>| {
+        SIZES.iter().all(|other| other.key == size.key || (other.of)(row.settings()) == (other.of)(best))
+    };
+    let here: Vec<Row<'_>> = rows.iter().filter(others).copied().collect();
+    curve(out, &here, size.title, &|row| (size.of)(row.settings()).parse().unwrap_or(0.0));
+}
+
+fn compute_sweep(out: &mut String, rows: &[Row<'_>], best: &Settings) {
+    let here: Vec<Row<'_>> = rows.iter().filter(|row| same_loader(row, best)).copied().collect();
+    curve(out, &here, "compute, us a batch", &|row| row.compute_us);
+}
+
+fn curve(out: &mut String, rows: &[Row<'_>], over: &str, of: &dyn Fn(&Row<'_>) -> f64) {
+    if levels(rows, of).len() < 2 {
+        return;
+    }
+    let mut curves: Vec<chart::Curve> = Vec::new();
+    for row in rows {
+        let (name, Some(rate)) = (row.settings().strategy.to_string(), row.figure("samples_s")) else { continue };
+        match curves.iter_mut().find(|(known, _)| *known == name) {
+            Some((_, points)) => points.push((of(row), rate)),
+            None => curves.push((name, vec![(of(row), rate)])),
+        }
+    }
+    curves.iter_mut().for_each(|(_, points)| points.sort_by(|a, b| a.0.total_cmp(&b.0)));
+    let title = format!("Samples a second over {over}");
+    figure(out, &title, "the other sizes as the winner has them", &chart::curves(&curves, over, "samples/s"));
+}
+
+fn figure(out: &mut String, title: &str, caption: &str, svg: &str) {
+    let labelled = svg.replacen("<svg ", &format!("<svg role=\"img\" aria-label=\"{}\" ", escape(title)), 1);
+    let _ = writeln!(
+        out,
+        "<figure><h3>{}</h3>{labelled}<figcaption>{}</figcaption></figure>",
+        escape(title),
+        escape(caption)
+    );
+}
+
+fn without_numbers(out: &mut String, device: &DeviceReport) {
+    for row in &device.configurations {
+        let strategy = row.settings.strategy;
+        let _ = match &row.status {
+            Status::Unsupported { reason } => {
+                writeln!(out, "<p class=\"about\"><code>{strategy}</code> is not available: {}</p>", escape(reason))
+            }
+            Status::Failed { message, .. } => {
+                writeln!(out, "<p class=\"mark\"><code>{strategy}</code> failed: {}</p>", escape(message))
+            }
+            _ => Ok(()),
+        };
+    }
+}
+
+/// Every figure as it is in the JSON.
+fn numbers(out: &mut String, rows: &[Row<'_>]) {
+    out.push_str("<details><summary>All figures</summary><div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"All figures\"><table><thead><tr><th>strategy</th>");
+    SIZES.iter().for_each(|size| _ = write!(out, "<th>{}</th>", size.title));
+    COLUMNS.iter().for_each(|column| {
+        _ = write!(out, "<th title=\"{}\">{}</th>", escape(column.explanation), escape(&column.heading()))
+    });
+    out.push_str("</tr></thead><tbody>\n");
+    for row in rows {
+        let _ = write!(out, "<tr><td>{}</td>", row.settings().strategy);
+        SIZES.iter().for_each(|size| _ = write!(out, "<td>{}</td>", (size.of)(row.settings())));
+        COLUMNS.iter().for_each(|column| cell(out, row, column));
+        out.push_str("</tr>\n");
+    }
+    out.push_str("</tbody></table></div></details>\n");
+}
+
+/// The text that people read, and the numbers themselves for programs.
+fn cell(out: &mut String, row: &Row<'_>, column: &Column) {
+    let keys: Vec<&str> = column.figures.iter().map(|figure| figure.key).collect();
+    let values: Vec<String> =
+        keys.iter().map(|key| row.figure(key).map_or("null".to_owned(), |value| value.to_string())).collect();
+    let text = column.text(&row.configuration.figures);
+    let _ =
+        write!(out, "<td data-keys=\"{}\" data-values=\"{}\">{}</td>", keys.join(" "), values.join(" "), escape(&text));
+}
