@@ -1,6 +1,9 @@
 //! The contract of a lane, without a loader.
 
-use gpufeed::backend::{Input, Lane, LaneSpec, Tensor, Wait};
+use std::time::Duration;
+
+use gpufeed::backend::{Input, Lane, LaneSpec, SubmissionId, Submitted, Tensor, Wait};
+use gpufeed::preprocess::TensorDesc;
 use gpufeed::staging::{Fill, Filled, Finish, Region};
 use gpufeed::{BatchLayout, DeviceError, Preprocess, SampleLayout, Strategy};
 
@@ -47,6 +50,21 @@ pub fn begin<L: Lane>(lane: &mut L) -> Fill {
     lane.begin().expect("the device is there").expect("a slot is free")
 }
 
+/// Waits until a submission's tensor may be used, which on one queue it may at once.
+fn arrives<L: Lane>(lane: &mut L, id: SubmissionId, finished: &mut Vec<SubmissionId>) -> Result<(), DeviceError> {
+    while !lane.has_arrived(id)? {
+        lane.await_arrival(Duration::from_millis(1));
+        lane.reap(Wait::Poll, finished)?;
+    }
+    Ok(())
+}
+
+/// As a user who waits for the tensor reads it.
+fn read<L: Lane>(lane: &mut L, submitted: &Submitted<L::Tensor>, desc: &TensorDesc) -> Vec<u8> {
+    arrives(lane, submitted.id, &mut Vec::new()).expect("it arrives");
+    submitted.tensor.read(desc).expect("it can be read")
+}
+
 pub fn bytes_arrive_as_they_were_written<B: TestDevice>(backend: &B, strategy: Strategy) {
     let mut lane = backend.open_lane(&spec(strategy, 2)).expect("the lane opens");
     let desc = |samples| spec(strategy, 2).preprocess.tensor(&spec(strategy, 2).layout, samples);
@@ -55,9 +73,10 @@ pub fn bytes_arrive_as_they_were_written<B: TestDevice>(backend: &B, strategy: S
         let bytes = batch_bytes(batch, samples);
         let filled = write(begin(&mut lane), &bytes);
         let submitted = lane.submit(Input::Staged(filled), samples, output).expect("it is sent");
+        let mut finished = Vec::new();
+        arrives(&mut lane, submitted.id, &mut finished).expect("it arrives");
         assert_eq!(submitted.tensor.read(&desc(samples)).expect("it can be read"), bytes);
         output = submitted.tensor;
-        let mut finished = Vec::new();
         lane.reap(Wait::All, &mut finished).expect("the device is there");
         assert_eq!((finished, lane.in_flight()), (vec![batch as u64], 0));
     }
@@ -94,14 +113,17 @@ pub fn a_tensor_that_is_sent_again_reads_as_what_was_sent_last<B: TestDevice>(ba
     let mut lane = backend.open_lane(&spec).expect("the lane opens");
     let mut output = lane.output().expect("an output");
     for round in 0..10 {
+        let mut last = 0;
         // As where a batch is dropped unread, and its tensor becomes a later one's.
         for batch in [2 * round, 2 * round + 1] {
             let filled = write(begin(&mut lane), &batch_bytes(batch, BATCH));
-            output = lane.submit(Input::Staged(filled), BATCH, output).expect("it is sent").tensor;
+            let sent = lane.submit(Input::Staged(filled), BATCH, output).expect("it is sent");
+            (output, last) = (sent.tensor, sent.id);
             // So that a slow device has finished the first and not the second.
             std::thread::sleep(std::time::Duration::from_micros(200));
         }
         lane.reap(Wait::Poll, &mut Vec::new()).expect("the device is there");
+        arrives(&mut lane, last, &mut Vec::new()).expect("it arrives");
         assert_eq!(output.read(&desc).expect("it can be read"), batch_bytes(2 * round + 1, BATCH), "round {round}");
         lane.reap(Wait::All, &mut Vec::new()).expect("the device is there");
     }
@@ -165,7 +187,7 @@ pub fn a_half_filled_slot_is_never_sent<B: TestDevice>(backend: &B, strategy: St
     let output = lane.output().expect("an output");
     let submitted = lane.submit(Input::Staged(filled), BATCH, output).expect("it is sent");
     let desc = spec.preprocess.tensor(&spec.layout, BATCH);
-    assert_eq!(submitted.tensor.read(&desc).expect("it can be read"), bytes);
+    assert_eq!(read(&mut lane, &submitted, &desc), bytes);
 }
 
 pub fn what_is_refused_comes_back<B: TestDevice>(backend: &B, strategy: Strategy) {
@@ -183,7 +205,7 @@ pub fn what_is_refused_comes_back<B: TestDevice>(backend: &B, strategy: Strategy
     let filled = write(begin(&mut lane), &bytes);
     let submitted = lane.submit(Input::Staged(filled), BATCH, direct.tensor).expect("it is sent");
     let desc = spec.preprocess.tensor(&spec.layout, BATCH);
-    assert_eq!(submitted.tensor.read(&desc).expect("it can be read"), bytes);
+    assert_eq!(read(&mut lane, &submitted, &desc), bytes);
 }
 
 pub fn an_output_that_fails_does_not_take_the_slot_along<B: TestDevice>(backend: &B, strategy: Strategy) {
@@ -196,16 +218,23 @@ pub fn an_output_that_fails_does_not_take_the_slot_along<B: TestDevice>(backend:
             return;
         }
         let filled = write(begin(&mut lane), &batch_bytes(0, BATCH));
-        let rejected = lane.submit(Input::Staged(filled), BATCH, spoilt).expect_err("the output is destroyed");
-        assert!(matches!(rejected.error, DeviceError::Refused { .. }), "{}", rejected.error);
+        let mut finished = Vec::new();
+        let error = match lane.submit(Input::Staged(filled), BATCH, spoilt) {
+            Err(rejected) => rejected.error,
+            // Where the copy goes first, through a queue of its own, the tensor is looked at when it has arrived.
+            Ok(sent) => arrives(&mut lane, sent.id, &mut finished).expect_err("the output is destroyed"),
+        };
+        assert!(matches!(error, DeviceError::Refused { .. }), "{error}");
+        lane.reap(Wait::All, &mut finished).expect("the device is there");
         let bytes = batch_bytes(batch + 1, BATCH);
         let filled = write(begin(&mut lane), &bytes);
         let output = lane.output().expect("an output");
         let submitted = lane.submit(Input::Staged(filled), BATCH, output).expect("it is sent");
+        finished.clear();
+        arrives(&mut lane, submitted.id, &mut finished).expect("it arrives");
         assert_eq!(submitted.tensor.read(&desc).expect("it can be read"), bytes);
-        let mut finished = Vec::new();
         lane.reap(Wait::All, &mut finished).expect("the device is there");
-        assert_eq!(finished, [submitted.id], "the failed submission is not reported");
+        assert_eq!(finished, [submitted.id], "the failed submission is not reported behind it");
     }
 }
 

@@ -28,6 +28,8 @@ pub struct CudaLane {
     pub(super) direct: Option<RegisteredReader>,
     pub(super) buffers: Vec<Buffer>,
     pub(super) kernels: Kernels,
+    /// Bytes of one output's tensors.
+    pub(super) output_bytes: usize,
     /// What is copied to the tensors beside the kernels.
     pub(super) beside: Vec<OutputField>,
     pub(super) upload: Arc<Stream>,
@@ -160,11 +162,10 @@ impl Lane for CudaLane {
     fn output(&mut self) -> Result<CudaTensor, DeviceError> {
         let (context, lost) = (self.context(), self.backend.lost());
         lost.check()?;
-        let desc = self.spec.preprocess.tensor(&self.spec.layout, self.spec.layout.batch_size());
         let make = |what, bytes: usize| {
             DeviceMemory::new(context, bytes).map_err(|error| lost.allocation(what, bytes as u64, error))
         };
-        let memory = make("a tensor", desc.buffer_bytes().unwrap_or(usize::MAX))?;
+        let memory = make("a tensor", self.output_bytes)?;
         let sums = self.spec.fingerprints.then(|| fingerprint_bytes(self.spec.layout.batch_size()));
         let sums = sums.map(|bytes| make("fingerprints", bytes)).transpose()?;
         let bytes = memory.bytes() + sums.as_ref().map_or(0, DeviceMemory::bytes);

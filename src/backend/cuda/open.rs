@@ -45,6 +45,7 @@ impl CudaLane {
             completions: Completions::with_capacity(in_flight),
             abandoned: Vec::with_capacity(count),
             kernels,
+            output_bytes: tensors.bytes(),
             beside: tensors.copied_beside(&spec.preprocess),
             timing: timing.transpose().map_err(failed)?,
             upload,

@@ -26,7 +26,11 @@ pub(super) fn kernel_queue(backend: &WgpuBackend, spec: &LaneSpec) -> Result<Opt
         return Ok(None);
     }
     let unsupported = |reason: String| Unsupported { strategy: spec.strategy, reason };
-    choose(backend.tuning().kernels, vulkan::device_families(backend.device())).map_err(unsupported)
+    let wanted = match (backend.tuning().kernels, spec.strategy) {
+        (KernelQueue::Automatic, Strategy::Imported) => KernelQueue::Beside,
+        (wanted, _) => wanted,
+    };
+    choose(wanted, vulkan::device_families(backend.device())).map_err(unsupported)
 }
 
 fn choose(wanted: KernelQueue, families: Result<Families, NoSecondQueue>) -> Result<Option<QueueIndex>, String> {
@@ -35,6 +39,10 @@ fn choose(wanted: KernelQueue, families: Result<Families, NoSecondQueue>) -> Res
     let families = families.map_err(|reason| reason.to_string());
     match wanted {
         KernelQueue::Main => Ok(None),
+        KernelQueue::Automatic => {
+            let kernels = families.ok().and_then(|families| families.kernels);
+            Ok(kernels.map(|kernels| (kernels.family, kernels.low.unwrap_or(kernels.usual))))
+        }
         KernelQueue::Beside => {
             let kernels = families.ok().and_then(|families| families.kernels);
             Ok(kernels.map(|kernels| (kernels.family, kernels.usual)))
@@ -67,6 +75,9 @@ mod tests {
         let reason = choose(KernelQueue::LowCompute, one).expect_err("there is none");
         assert_eq!(reason, "the device has no compute queue of low priority to spare");
         assert_eq!(choose(KernelQueue::Beside, one), Ok(Some((1, 1))));
+        assert_eq!(choose(KernelQueue::Automatic, both), Ok(Some((2, 3))));
+        assert_eq!(choose(KernelQueue::Automatic, one), Ok(Some((1, 1))));
+        assert_eq!(choose(KernelQueue::Automatic, families(None)), Ok(None));
         assert_eq!(choose(KernelQueue::Beside, families(None)), Ok(None));
         assert_eq!(choose(KernelQueue::Beside, Err(NoSecondQueue::OneFamily)), Ok(None));
         let reason = choose(KernelQueue::Compute, families(None)).expect_err("there is none");

@@ -84,6 +84,7 @@ mod consumer;
 mod default_strategy;
 mod device;
 mod direct;
+mod given;
 mod health;
 mod kernel;
 mod kernel_queue;

@@ -20,7 +20,15 @@ fn opened() -> Vec<WgpuBackend> {
     let ids = ["vulkan:0", "metal:0", "dx12:0", "gl:0"].into_iter().filter(|id| id.starts_with(&only));
     let here: Vec<AdapterInfo> = adapters();
     let wanted = ids.filter(|id| here.iter().any(|info| info.id == *id));
-    let opened: Vec<WgpuBackend> = wanted.map(|id| WgpuBackend::open(id).expect(id)).collect();
+    let open = |id| match WgpuBackend::open(id) {
+        // Some drivers list a GL device that they do not open.
+        Err(error) if id == "gl:0" => {
+            eprintln!("skipped: {error}");
+            None
+        }
+        opened => Some(opened.expect(id)),
+    };
+    let opened: Vec<WgpuBackend> = wanted.filter_map(open).collect();
     if opened.is_empty() {
         eprintln!("skipped: no adapter here");
     }

@@ -74,8 +74,11 @@ pub enum CopyQueue {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum KernelQueue {
-    /// wgpu's queue.
+    /// A queue of a second compute family where the device has one to spare, else wgpu's. The kernels of `system-ring` are short, and run
+    /// with the lowest priority; those of `imported` read over the bus all the time that a batch takes, and have the usual one.
     #[default]
+    Automatic,
+    /// wgpu's queue.
     Main,
     /// A queue of a second compute family where the device has one to spare, else wgpu's.
     Beside,

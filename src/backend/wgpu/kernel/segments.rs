@@ -223,7 +223,7 @@ mod tests {
             other => panic!("{other:?}"),
         };
         let small = wgpu::Limits { max_buffer_size: 1 << 20, ..wgpu::Limits::default() };
-        assert_eq!(name(small), ("the tensor's buffer", "max_buffer_size"));
+        assert_eq!(name(small), ("the tensors' buffer", "max_buffer_size"));
         let unaligned = name(limits(1_000_000, 256));
         assert_eq!(unaligned, ("an aligned run of samples and their tensor", "max_storage_buffer_binding_size"));
         check_limits(&limits(2_000_000, 256), &spec(31, 17, 600)).expect("fits in parts");
