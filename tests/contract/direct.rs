@@ -12,6 +12,7 @@ use gpufeed::{
 };
 
 use crate::device::{TestDevice, skip};
+use crate::lanes::arrives;
 
 const BATCH: usize = 6;
 
@@ -90,9 +91,10 @@ fn each<L: Lane>(lane: &mut L, spec: &LaneSpec, offsets: &[u64], mut check: impl
     for batch in offsets.chunks(BATCH) {
         let submitted = lane.submit(Input::Direct(batch), batch.len(), output).expect("it is sent");
         let desc = spec.preprocess.tensor(&spec.layout, batch.len());
+        let mut finished = Vec::new();
+        arrives(lane, submitted.id, &mut finished).expect("it arrives");
         check(batch, submitted.tensor.read(&desc).expect("it can be read"));
         output = submitted.tensor;
-        let mut finished = Vec::new();
         lane.reap(Wait::All, &mut finished).expect("the device is there");
         assert_eq!((finished, lane.in_flight()), (vec![submitted.id], 0));
     }
@@ -226,7 +228,9 @@ pub fn fingerprints_are_those_of_the_samples<B: TestDevice>(backend: &B, _: Stra
         };
         let mut output = lane.output().expect("an output");
         for batch in shuffled(25, 3, len, 9).chunks(BATCH) {
-            output = lane.submit(Input::Direct(batch), batch.len(), output).expect("it is sent").tensor;
+            let sent = lane.submit(Input::Direct(batch), batch.len(), output).expect("it is sent");
+            arrives(&mut lane, sent.id, &mut Vec::new()).expect("it arrives");
+            output = sent.tensor;
             let want: Vec<u64> = gathered(&memory, batch, len).chunks(len).map(fingerprint).collect();
             assert_eq!(output.fingerprints(batch.len()).expect("it can be read"), Some(want), "{sample}");
             lane.reap(Wait::All, &mut Vec::new()).expect("the device is there");
@@ -287,8 +291,12 @@ pub fn an_output_that_fails_costs_its_batch_only<B: TestDevice>(backend: &B, _: 
     for first in [0, 64, 128, 192, 256, 320, 384, 448] {
         let spoilt = lane.output().expect("an output");
         assert!(backend.spoil(&spoilt));
-        let rejected = lane.submit(Input::Direct(&[first]), 1, spoilt).expect_err("the output is destroyed");
-        assert!(matches!(rejected.error, DeviceError::Refused { .. }), "{}", rejected.error);
+        let error = match lane.submit(Input::Direct(&[first]), 1, spoilt) {
+            Err(rejected) => rejected.error,
+            Ok(sent) => arrives(&mut lane, sent.id, &mut Vec::new()).expect_err("the output is destroyed"),
+        };
+        assert!(matches!(error, DeviceError::Refused { .. }), "{error}");
+        lane.reap(Wait::All, &mut Vec::new()).expect("the device is there");
         each(&mut lane, &spec, &[first, first + 64], |batch, got| assert_eq!(got, gathered(&memory, batch, 64)));
     }
 }

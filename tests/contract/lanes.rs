@@ -51,7 +51,7 @@ pub fn begin<L: Lane>(lane: &mut L) -> Fill {
 }
 
 /// Waits until a submission's tensor may be used, which on one queue it may at once.
-fn arrives<L: Lane>(lane: &mut L, id: SubmissionId, finished: &mut Vec<SubmissionId>) -> Result<(), DeviceError> {
+pub fn arrives<L: Lane>(lane: &mut L, id: SubmissionId, finished: &mut Vec<SubmissionId>) -> Result<(), DeviceError> {
     while !lane.has_arrived(id)? {
         lane.await_arrival(Duration::from_millis(1));
         lane.reap(Wait::Poll, finished)?;
