@@ -13,6 +13,7 @@ use crate::preprocess::Preprocess;
 /// What happens to the samples left over at the end of an epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
 pub enum LastBatch {
     /// They become a shorter batch.
     #[default]

@@ -76,6 +76,7 @@ impl OutputLayout {
     }
 
     /// The tensors that are copied from a slot to the output beside the kernel's; none where the slot is copied there as a whole.
+    #[cfg(any(feature = "wgpu", feature = "cuda"))]
     pub(crate) fn copied_beside(self, preprocess: &Preprocess) -> Vec<OutputField> {
         match preprocess {
             Preprocess::Raw => Vec::new(),

@@ -9,7 +9,7 @@ use crate::error::OpenError;
 
 impl WgpuBackend {
     /// Takes an application's device and that device's queue. Its callbacks stay the application's. Create it with
-    /// [`requirements`]: what it can do is settled then.
+    /// [`requirements`](super::requirements()): what it can do is settled then.
     ///
     /// The id of its [`info`](Self::info) chooses nothing, since a device does not know its adapter's number, and its memory is unknown:
     /// [`from_parts`](Self::from_parts) knows both.

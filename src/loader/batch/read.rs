@@ -41,7 +41,7 @@ impl<B: Backend> Batch<B> {
     }
 
     /// Waits for the device and reads each sample's fingerprint, computed there over the delivered bytes of its first field. `None` unless the loader
-    /// was made with [`fingerprints`](super::LoaderOptions::fingerprints).
+    /// was made with [`fingerprints`](crate::LoaderOptions::fingerprints).
     ///
     /// # Errors
     /// The device's error.
@@ -52,7 +52,7 @@ impl<B: Backend> Batch<B> {
 
     /// Waits for the device and gives one number for the whole batch: over its indices and the [`fingerprints`](Self::fingerprints) of
     /// its samples, in their order. The same batch has the same number on every device, with any strategy, number of workers and depth;
-    /// see [`batch_fingerprint`]. `None` unless the loader was made with [`fingerprints`](super::LoaderOptions::fingerprints).
+    /// see [`batch_fingerprint`]. `None` unless the loader was made with [`fingerprints`](crate::LoaderOptions::fingerprints).
     ///
     /// # Errors
     /// The device's error.

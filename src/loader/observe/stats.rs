@@ -6,6 +6,7 @@ use crate::backend::GpuTimes;
 
 /// Percentiles of a duration, in microseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Percentiles {
     /// Half are at most this long.
     pub p50_us: f64,
@@ -21,6 +22,7 @@ pub struct Percentiles {
 /// waits for nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
+#[non_exhaustive]
 pub struct PumpWaits {
     /// Slots were being filled, and the device had nothing to do.
     pub source_s: f64,
@@ -36,6 +38,7 @@ pub struct PumpWaits {
 
 /// How many batches were where, on average over the time that epochs were under way.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Occupancy {
     /// Slots being filled, or waiting for a worker.
     pub filling: f64,
@@ -52,6 +55,7 @@ pub struct Occupancy {
 /// What a loader has done since it was made or [reset](super::super::Loader::reset_stats).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
+#[non_exhaustive]
 pub struct LoaderStats {
     /// Batches delivered to the user.
     pub batches: u64,

@@ -1,14 +1,15 @@
 //! Device reports for tests.
 
 use gpufeed::backend::host::host_info;
-use gpufeed::loader::PumpWaits;
 use gpufeed::measure::Verified;
 use gpufeed::measure::report::{Ceilings, Data, DeviceReport, HandOver, Report, Round, Settings, Status};
 use gpufeed::{AdapterInfo, DeviceType, LoaderStats, Strategy};
 
 /// A round of one second, all of which the device was busy.
 fn round(samples_s: f64) -> Round {
-    let waits = PumpWaits { device_s: 0.9, ..PumpWaits::default() };
+    let mut stats = LoaderStats::default();
+    (stats.batches, stats.active_s, stats.source_s, stats.gpu_s) = (10, 1.0, 0.5, 2.5);
+    stats.waits.device_s = 0.9;
     Round {
         seconds: 1.0,
         batches: 10,
@@ -19,7 +20,7 @@ fn round(samples_s: f64) -> Round {
         cpu_s_per_gb: Some(0.25),
         staging_gb_s: Some(2.0),
         waited_s: 0.0,
-        stats: LoaderStats { batches: 10, active_s: 1.0, source_s: 0.5, gpu_s: 2.5, waits, ..LoaderStats::default() },
+        stats,
     }
 }
 

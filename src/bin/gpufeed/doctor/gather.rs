@@ -52,6 +52,9 @@ pub fn all(adapters: &[AdapterInfo], chosen: &[&AdapterInfo], wanted: &Wanted) -
     let bus = sysfs::gpus(Path::new(BUS));
     let mut found = vec![drivers::software(adapters)];
     found.extend(drivers::judge(adapters, &bus));
+    // Where no strategy runs the drivers' check has said why, and there is nothing to measure.
+    let runs = |adapter: &&&AdapterInfo| adapter.strategies.iter().any(|support| support.missing.is_none());
+    let chosen: Vec<&AdapterInfo> = chosen.iter().filter(runs).copied().collect();
     let measured: Vec<Measured<'_>> = chosen.iter().map(|adapter| measure(adapter, &bus)).collect::<Result<_>>()?;
     let rings = rings(&measured, wanted)?;
     found.push(locked(&rings, wanted)?);

@@ -172,7 +172,7 @@ fn has_batches(loader: &AnyLoader) -> Result<()> {
         (LastBatch::Drop, _) => bail!(
             "{samples} samples do not fill a batch of {batch_size} on each of {world} ranks, and --drop-last leaves them out"
         ),
-        (LastBatch::Short | LastBatch::Pad, _) => {
+        _ => {
             bail!("{samples} samples are too few for {world} ranks: rank {rank} has none")
         }
     }

@@ -231,7 +231,7 @@ impl Report {
 
     /// Where the batches were, on average.
     fn whereabouts(&self) -> String {
-        let Occupancy { filling, filled, in_flight, delivered, held } = self.occupancy;
+        let Occupancy { filling, filled, in_flight, delivered, held, .. } = self.occupancy;
         format!(
             "on average {filling:.1} filling, {filled:.1} filled, {in_flight:.1} in flight; {delivered:.1} ready for the user, \
              {held:.1} held"
