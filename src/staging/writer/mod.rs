@@ -73,7 +73,16 @@ impl<'a> SampleWriter<'a> {
         host: &'a mut [u8],
         position: usize,
     ) -> Self {
-        Self { slot: Some(slot), access, ..Self::on_host(layout, host, position) }
+        // Written out: this is made for every sample.
+        Self {
+            fields: Fields::Of(layout),
+            slot: Some(slot),
+            access,
+            host,
+            position,
+            written: [0; SampleLayout::MAX_FIELDS],
+            memory: PhantomData,
+        }
     }
 
     /// A writer of the fields on the host alone: the device reads the others by itself. `host` is what the batch has of them.
@@ -219,16 +228,23 @@ impl<'a> SampleWriter<'a> {
 
     /// The first field that is not whole.
     pub(crate) fn short_field(&self) -> Option<ShortField> {
-        let spans = self.fields.spans().iter().zip(self.written).enumerate();
-        let (number, (span, written)) = spans
-            // What the device reads by itself is written by nobody.
-            .filter(|(_, (span, _))| span.placement == Placement::Host || self.slot.is_some())
-            .find(|(_, (span, written))| *written < span.bytes)?;
+        let spans = self.fields.spans().iter().zip(&self.written);
+        // What the device reads by itself is written by nobody.
+        let is_short = |(span, written): (&FieldSpan, &usize)| {
+            *written < span.bytes && (span.placement == Placement::Host || self.slot.is_some())
+        };
+        let number = spans.map(is_short).position(|short| short)?;
+        Some(self.short(number))
+    }
+
+    #[cold]
+    fn short(&self, number: usize) -> ShortField {
         let name = match self.fields {
             Fields::Of(layout) => layout.sample().fields().get(number).map(Field::name),
             Fields::One(_) => None,
         };
-        Some(ShortField { name: name.unwrap_or("data").to_owned(), written, expected: span.bytes })
+        let expected = self.fields.spans().get(number).map_or(0, |span| span.bytes);
+        ShortField { name: name.unwrap_or("data").to_owned(), written: self.written[number], expected }
     }
 }
 

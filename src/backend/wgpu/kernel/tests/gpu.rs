@@ -14,8 +14,11 @@ impl Gpu {
     /// Every adapter of these backends that runs compute shaders, with the adapter's limits after `lower`. `WGPU_BACKEND` narrows them.
     pub fn all(backends: wgpu::Backends, lower: impl Fn(&mut wgpu::Limits)) -> Vec<Self> {
         let backends = backends & wgpu::Backends::from_env().unwrap_or(backends);
-        let descriptor =
-            wgpu::InstanceDescriptor { backends, ..wgpu::InstanceDescriptor::new_without_display_handle() };
+        let descriptor = wgpu::InstanceDescriptor {
+            backends,
+            flags: wgpu::InstanceFlags::from_env_or_default(),
+            ..wgpu::InstanceDescriptor::new_without_display_handle()
+        };
         let adapters = pollster::block_on(wgpu::Instance::new(descriptor).enumerate_adapters(backends));
         adapters.iter().filter_map(|adapter| Self::open(adapter, &lower)).collect()
     }
