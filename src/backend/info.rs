@@ -57,6 +57,7 @@ pub enum DeviceType {
 
 /// A device, its driver and what it can do.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct AdapterInfo {
     /// What selects this device: `vulkan:0`, `host`.
     pub id: String,
@@ -94,6 +95,7 @@ impl AdapterInfo {
 
 /// Whether a device can run a strategy.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct StrategySupport {
     /// The strategy.
     pub strategy: Strategy,

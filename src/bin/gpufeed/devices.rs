@@ -130,31 +130,23 @@ fn legend() -> String {
 
 #[cfg(test)]
 mod tests {
-    use gpufeed::backend::StrategySupport;
-    use gpufeed::backend::host::host_info;
 
     use super::*;
+    use crate::testing::{adapter, support};
 
     #[test]
     fn a_card_shows_each_api_and_why_a_strategy_cannot_run() {
         let strategies = vec![
-            StrategySupport { strategy: Strategy::MappedRing, missing: None, memory: Some("type 4".to_owned()) },
-            StrategySupport {
-                strategy: Strategy::DirectMap,
-                missing: Some("it lacks a feature".to_owned()),
-                memory: None,
-            },
+            support(Strategy::MappedRing, None, Some("type 4")),
+            support(Strategy::DirectMap, Some("it lacks a feature"), None),
         ];
-        let vulkan = AdapterInfo {
-            id: "vulkan:0".to_owned(),
-            api: Api::Vulkan,
-            name: "llvmpipe".to_owned(),
-            memory: Some(3 << 30),
-            limits: vec![("max_buffer_size".to_owned(), 1 << 31), ("max_things".to_owned(), 7)],
-            strategies,
-            ..host_info()
-        };
-        let gl = AdapterInfo { id: "gl:0".to_owned(), api: Api::Gl, limits: Vec::new(), ..vulkan.clone() };
+        let vulkan = adapter(|adapter| {
+            (adapter.id, adapter.api, adapter.name) = ("vulkan:0".to_owned(), Api::Vulkan, "llvmpipe".to_owned());
+            (adapter.memory, adapter.strategies) = (Some(3 << 30), strategies);
+            adapter.limits = vec![("max_buffer_size".to_owned(), 1 << 31), ("max_things".to_owned(), 7)];
+        });
+        let mut gl = vulkan.clone();
+        (gl.id, gl.api, gl.limits) = ("gl:0".to_owned(), Api::Gl, Vec::new());
         let card = [&vulkan, &gl];
         assert_eq!(title(&card), "llvmpipe: software, computes on the CPU, 3.00 GiB of memory");
         let text = table(&card);

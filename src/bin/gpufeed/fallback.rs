@@ -64,8 +64,10 @@ mod tests {
     use super::*;
 
     fn vulkan(device_type: DeviceType) -> AdapterInfo {
-        let name = "Some Card".to_owned();
-        AdapterInfo { id: "vulkan:0".to_owned(), api: Api::Vulkan, name, device_type, ..host_info() }
+        crate::testing::adapter(|adapter| {
+            (adapter.id, adapter.api) = ("vulkan:0".to_owned(), Api::Vulkan);
+            (adapter.name, adapter.device_type) = ("Some Card".to_owned(), device_type);
+        })
     }
 
     #[test]

@@ -15,6 +15,8 @@ mod quiet;
 mod report;
 mod report_file;
 mod run;
+#[cfg(test)]
+mod testing;
 mod units;
 
 use std::process::ExitCode;

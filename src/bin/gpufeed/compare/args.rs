@@ -255,10 +255,10 @@ fn unique<T: Copy + PartialEq>(values: &[T]) -> Vec<T> {
 mod tests {
     use clap::Parser;
     use gpufeed::Api;
-    use gpufeed::backend::StrategySupport;
     use gpufeed::backend::host::host_info;
 
     use super::*;
+    use crate::testing::{adapter, support};
 
     /// The arguments alone.
     #[derive(Debug, Parser)]
@@ -272,13 +272,11 @@ mod tests {
     }
 
     fn device() -> AdapterInfo {
-        let support = |strategy, missing: Option<&str>| StrategySupport {
-            strategy,
-            missing: missing.map(Into::into),
-            memory: None,
-        };
-        let strategies = vec![support(Strategy::MappedRing, None), support(Strategy::DirectMap, Some("no"))];
-        AdapterInfo { id: "vulkan:0".into(), api: Api::Vulkan, strategies, ..host_info() }
+        let strategies =
+            vec![support(Strategy::MappedRing, None, None), support(Strategy::DirectMap, Some("no"), None)];
+        adapter(|adapter| {
+            (adapter.id, adapter.api, adapter.strategies) = ("vulkan:0".to_owned(), Api::Vulkan, strategies);
+        })
     }
 
     #[test]

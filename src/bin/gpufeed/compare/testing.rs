@@ -1,9 +1,8 @@
 //! Device reports for tests.
 
-use gpufeed::backend::host::host_info;
 use gpufeed::measure::Verified;
 use gpufeed::measure::report::{Ceilings, Data, DeviceReport, HandOver, Report, Round, Settings, Status};
-use gpufeed::{AdapterInfo, DeviceType, LoaderStats, Strategy};
+use gpufeed::{DeviceType, LoaderStats, Strategy};
 
 /// A round of one second, all of which the device was busy.
 fn round(samples_s: f64) -> Round {
@@ -26,8 +25,10 @@ fn round(samples_s: f64) -> Round {
 
 /// A software device on which each strategy had these rates, with each batch size.
 pub fn device(id: &str, rates: &[(Strategy, usize, f64)]) -> DeviceReport {
-    let name = "Some Card".to_owned();
-    let adapter = AdapterInfo { id: id.to_owned(), name, device_type: DeviceType::Software, ..host_info() };
+    let adapter = crate::testing::adapter(|adapter| {
+        (adapter.id, adapter.name) = (id.to_owned(), "Some Card".to_owned());
+        adapter.device_type = DeviceType::Software;
+    });
     let settings = |&(strategy, batch_size, _): &(Strategy, usize, f64)| Settings {
         strategy,
         batch_size,

@@ -162,15 +162,10 @@ mod tests {
 
     fn adapter(id: &str, api: Api, device_type: DeviceType, info: &str) -> AdapterInfo {
         let pci = Some("0000:01:00.0".to_owned()).filter(|_| device_type == DeviceType::Discrete);
-        AdapterInfo {
-            id: id.to_owned(),
-            api,
-            device_type,
-            pci,
-            vendor: NVIDIA,
-            driver_info: info.to_owned(),
-            ..host_info()
-        }
+        crate::testing::adapter(|adapter| {
+            (adapter.id, adapter.api, adapter.device_type) = (id.to_owned(), api, device_type);
+            (adapter.pci, adapter.vendor, adapter.driver_info) = (pci, NVIDIA, info.to_owned());
+        })
     }
 
     fn card() -> PciDevice {

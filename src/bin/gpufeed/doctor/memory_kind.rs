@@ -43,12 +43,11 @@ fn window(adapter: &AdapterInfo, card: Option<&PciDevice>) -> Finding {
 
 #[cfg(test)]
 mod tests {
-    use gpufeed::backend::host::host_info;
-
     use super::*;
+    use crate::testing::adapter;
 
     fn card(device_type: DeviceType, window: Option<u64>) -> Option<Finding> {
-        let adapter = AdapterInfo { device_type, memory: Some(24 << 30), ..host_info() };
+        let adapter = adapter(|card| (card.device_type, card.memory) = (device_type, Some(24 << 30)));
         judge(&adapter, Some(&PciDevice { window, ..PciDevice::default() }))
     }
 

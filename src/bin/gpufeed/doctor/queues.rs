@@ -31,15 +31,12 @@ fn vulkan(adapter: &AdapterInfo) -> Finding {
 
 #[cfg(test)]
 mod tests {
-    use gpufeed::backend::StrategySupport;
-    use gpufeed::backend::host::host_info;
-
     use super::*;
+    use crate::testing::{adapter, support};
 
     fn of(api: Api, memory: Option<&str>) -> Option<Finding> {
-        let support =
-            StrategySupport { strategy: Strategy::SystemRing, missing: None, memory: memory.map(str::to_owned) };
-        judge(&AdapterInfo { api, strategies: vec![support], ..host_info() })
+        let support = support(Strategy::SystemRing, None, memory);
+        judge(&adapter(|adapter| (adapter.api, adapter.strategies) = (api, vec![support])))
     }
 
     #[test]

@@ -146,10 +146,10 @@ fn window(adapter: &AdapterInfo, report: &Report) -> Option<bool> {
 #[cfg(test)]
 mod tests {
     use gpufeed::Strategy;
-    use gpufeed::backend::host::host_info;
 
     use super::*;
     use crate::compare::testing::{device, report};
+    use crate::testing::adapter;
 
     #[test]
     fn a_busy_consumer_is_read_from_the_json_where_it_is() {
@@ -162,12 +162,13 @@ mod tests {
 
     #[test]
     fn kinds_of_memory_are_told_apart_by_the_window() {
-        let card = |window: Option<u64>| AdapterInfo {
-            device_type: DeviceType::Discrete,
-            memory: Some(24 << 30),
-            pci: Some("0000:01:00.0".to_owned()),
-            limits: window.map(|bytes| ("host_visible_device_memory_size".to_owned(), bytes)).into_iter().collect(),
-            ..host_info()
+        let card = |window: Option<u64>| {
+            adapter(|card| {
+                (card.device_type, card.memory) = (DeviceType::Discrete, Some(24 << 30));
+                card.pci = Some("0000:01:00.0".to_owned());
+                card.limits =
+                    window.map(|bytes| ("host_visible_device_memory_size".to_owned(), bytes)).into_iter().collect();
+            })
         };
         let mut with = report(vec![device("vulkan:0", &[])]);
         assert_eq!(memory_kind(&card(None), &with), "discrete, window not known");
@@ -177,7 +178,9 @@ mod tests {
         );
         with.devices[0].adapter = card(Some(24 << 30));
         assert_eq!(memory_kind(&card(None), &with), "resizable BAR", "another API knows");
-        assert_eq!(memory_kind(&AdapterInfo { device_type: DeviceType::Integrated, ..card(None) }, &with), "unified");
+        let mut integrated = card(None);
+        integrated.device_type = DeviceType::Integrated;
+        assert_eq!(memory_kind(&integrated, &with), "unified");
     }
 
     #[test]
