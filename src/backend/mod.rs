@@ -31,7 +31,8 @@
 //! the only synchronisation: a submitted tensor may be used at once by work queued later on the same queue, or, in a lane that works on
 //! a queue of its own, once [`Lane::has_arrived`] says so. Where such a lane writes the tensor itself there, nothing orders that behind the
 //! caller's work: it says so ([`Tensor::must_be_idle`]), is told when the caller has queued its last use ([`Tensor::given_back`]), and is
-//! submitted to again when it is idle. Reading it on the CPU ([`Tensor::read`]) waits for the device.
+//! submitted to again when it is idle. Reading it on the CPU ([`Tensor::read`]) waits for the device; before a tensor has arrived that may
+//! give what it held before.
 //!
 //! # Errors
 //!

@@ -1,5 +1,7 @@
 //! What identifies a data set, in 16 bytes.
 
+use super::context::mix;
+
 /// A digest under way: 128-bit FNV-1a. It tells data sets apart that differ by mistake, not by malice, and it stays what
 /// it is: resume tokens keep it.
 #[derive(Debug)]
@@ -70,11 +72,8 @@ impl Digest {
 
 /// The `at`th of the seeded samples of `count` things.
 pub(super) fn sampled(at: u64, count: u64) -> u64 {
-    // The output function of SplitMix64 (Steele, Lea and Flood, 2014).
-    let mut bits = (at + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-    bits = (bits ^ (bits >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    bits = (bits ^ (bits >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    (bits ^ (bits >> 31)) % count.max(1)
+    // The `at`th output of SplitMix64 from zero.
+    mix(at.wrapping_mul(0x9e37_79b9_7f4a_7c15)) % count.max(1)
 }
 
 #[cfg(test)]

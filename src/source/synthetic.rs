@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use half::{bf16, f16};
 
+use super::context::mix;
 use super::{MemorySource, OutOfRange, SampleContext, Source};
 use crate::error::{LayoutError, SourceError};
 use crate::layout::{Element, Field, LABEL, Placement, SampleLayout};
@@ -170,14 +171,6 @@ fn padded<const N: usize>(bytes: [u8; N]) -> [u8; 8] {
     let mut all = [0; 8];
     all[..N].copy_from_slice(&bytes);
     all
-}
-
-/// The finaliser of SplitMix64: every bit of the result depends on every bit of `x`.
-fn mix(x: u64) -> u64 {
-    let x = x.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    x ^ (x >> 31)
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@ mod png;
 mod reduce;
 mod resize;
 mod scratch;
+mod shared_library;
 mod webp;
 
 use std::cell::RefCell;

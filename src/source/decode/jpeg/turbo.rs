@@ -7,6 +7,7 @@ use std::fmt;
 use std::ptr::NonNull;
 use std::sync::OnceLock;
 
+use super::super::shared_library;
 use super::version;
 
 /// Where the library may be, best first.
@@ -62,45 +63,26 @@ pub(in crate::source::decode) fn library() -> Result<&'static Library, &'static 
 }
 
 fn load() -> Result<Library, String> {
-    let mut reason = String::new();
-    for name in NAMES {
-        // SAFETY: libjpeg-turbo runs no code of consequence when it is loaded.
-        match unsafe { libloading::Library::new(*name) } {
-            Ok(library) => return symbols(library).map_err(|error| error.to_string()),
-            Err(error) if reason.is_empty() => reason = error.to_string(),
-            Err(_) => {}
-        }
-    }
-    Err(reason)
-}
-
-fn symbols(library: libloading::Library) -> Result<Library, libloading::Error> {
-    /// # Safety
-    /// The symbol is a function of type `F`, and the library stays loaded.
-    unsafe fn symbol<F: Copy>(library: &libloading::Library, name: &str) -> Result<F, libloading::Error> {
-        // SAFETY: the caller's promise.
-        unsafe { library.get::<F>(name) }.map(|symbol| *symbol)
-    }
-    // SAFETY: the signature is that of turbojpeg.h since version 1.2; the library is leaked below.
-    let init = unsafe { symbol::<Init>(&library, "tjInitDecompress") }?;
+    // SAFETY: libjpeg-turbo runs no code of consequence when it is loaded.
+    let library = unsafe { shared_library::load(NAMES) }?;
+    // SAFETY: the signature is that of turbojpeg.h since version 1.2.
+    let init = unsafe { shared_library::symbol::<Init>(library, "tjInitDecompress") }?;
     // SAFETY: as above.
-    let destroy = unsafe { symbol::<Destroy>(&library, "tjDestroy") }?;
+    let destroy = unsafe { shared_library::symbol::<Destroy>(library, "tjDestroy") }?;
     // SAFETY: as above, since version 1.4.
-    let header = unsafe { symbol::<Header>(&library, "tjDecompressHeader3") }?;
+    let header = unsafe { shared_library::symbol::<Header>(library, "tjDecompressHeader3") }?;
     // SAFETY: as above, since version 1.2.
-    let decompress = unsafe { symbol::<Decompress>(&library, "tjDecompress2") }?;
+    let decompress = unsafe { shared_library::symbol::<Decompress>(library, "tjDecompress2") }?;
     // SAFETY: as above, since version 2.0.
-    let error_text = unsafe { symbol::<ErrorText>(&library, "tjGetErrorStr2") }?;
+    let error_text = unsafe { shared_library::symbol::<ErrorText>(library, "tjGetErrorStr2") }?;
     // SAFETY: as above, since version 2.0.
-    let error_code = unsafe { symbol::<ErrorCode>(&library, "tjGetErrorCode") }?;
+    let error_code = unsafe { shared_library::symbol::<ErrorCode>(library, "tjGetErrorCode") }?;
     let has = |name: &str| {
         // SAFETY: the symbol is only asked for, not used.
         unsafe { library.get::<Init>(name) }.is_ok()
     };
     let at_least = if has("tj3Init") { "3.x" } else { "2.x" };
     let version = version::of_code_at(decompress as *const () as usize).unwrap_or_else(|| at_least.to_owned());
-    // The functions are used as long as the process lives.
-    Box::leak(Box::new(library));
     Ok(Library { init, destroy, header, decompress, error_text, error_code, version })
 }
 

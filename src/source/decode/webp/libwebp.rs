@@ -7,6 +7,8 @@ use std::fmt;
 use std::ptr;
 use std::sync::OnceLock;
 
+use super::super::shared_library;
+
 /// Where the library may be, best first.
 const NAMES: &[&str] = if cfg!(windows) {
     &["libwebp.dll", "libwebp-7.dll", "webp.dll"]
@@ -41,38 +43,19 @@ pub(in crate::source::decode) fn library() -> Result<&'static Library, &'static 
 }
 
 fn load() -> Result<Library, String> {
-    let mut reason = String::new();
-    for name in NAMES {
-        // SAFETY: libwebp runs no code of consequence when it is loaded.
-        match unsafe { libloading::Library::new(*name) } {
-            Ok(library) => return symbols(library).map_err(|error| error.to_string()),
-            Err(error) if reason.is_empty() => reason = error.to_string(),
-            Err(_) => {}
-        }
-    }
-    Err(reason)
-}
-
-fn symbols(library: libloading::Library) -> Result<Library, libloading::Error> {
-    /// # Safety
-    /// The symbol is a function of type `F`, and the library stays loaded.
-    unsafe fn symbol<F: Copy>(library: &libloading::Library, name: &str) -> Result<F, libloading::Error> {
-        // SAFETY: the caller's promise.
-        unsafe { library.get::<F>(name) }.map(|symbol| *symbol)
-    }
-    // SAFETY: the signature is that of webp/decode.h since version 0.1; the library is leaked below.
-    let version = unsafe { symbol::<Version>(&library, "WebPGetDecoderVersion") }?;
+    // SAFETY: libwebp runs no code of consequence when it is loaded.
+    let library = unsafe { shared_library::load(NAMES) }?;
+    // SAFETY: the signature is that of webp/decode.h since version 0.1.
+    let version = unsafe { shared_library::symbol::<Version>(library, "WebPGetDecoderVersion") }?;
     // SAFETY: as above.
-    let info = unsafe { symbol::<Info>(&library, "WebPGetInfo") }?;
+    let info = unsafe { shared_library::symbol::<Info>(library, "WebPGetInfo") }?;
     // SAFETY: as above.
-    let rgb_into = unsafe { symbol::<DecodeInto>(&library, "WebPDecodeRGBInto") }?;
+    let rgb_into = unsafe { shared_library::symbol::<DecodeInto>(library, "WebPDecodeRGBInto") }?;
     // SAFETY: as above.
-    let rgba_into = unsafe { symbol::<DecodeInto>(&library, "WebPDecodeRGBAInto") }?;
+    let rgba_into = unsafe { shared_library::symbol::<DecodeInto>(library, "WebPDecodeRGBAInto") }?;
     // SAFETY: the function has no preconditions.
     let number = unsafe { version() };
     let version = format!("{}.{}.{}", number >> 16, number >> 8 & 0xff, number & 0xff);
-    // The functions are used as long as the process lives.
-    Box::leak(Box::new(library));
     Ok(Library { info, rgb_into, rgba_into, version })
 }
 
