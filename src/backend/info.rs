@@ -102,8 +102,11 @@ pub struct StrategySupport {
     /// Why it cannot run, or `None` where it can.
     pub missing: Option<String>,
     /// The memory that workers write, as the driver's list predicts it: `type 3: HOST_VISIBLE|HOST_COHERENT|HOST_CACHED, heap 1 (system
-    /// memory)`. A heap that the CPU and the device share entirely is `unified`. `None` where it is not known. For
-    /// `system-ring` also which queues copy from there, and why these.
+    /// memory)`. A heap that the CPU and the device share entirely is `unified`. `None` where it is not known.
     #[serde(default)]
     pub memory: Option<String>,
+    /// Which queues of the device copy and which run the kernels where nobody chooses, and why it is wgpu's where it is. `None` for
+    /// strategies that know one queue only.
+    #[serde(default)]
+    pub queues: Option<String>,
 }

@@ -67,7 +67,7 @@ pub(super) fn describe(id: String, device: &Device, version: i32, nvml: Option<&
 fn support(strategy: Strategy, device: &Device) -> StrategySupport {
     let lacks = strategy == Strategy::Registered && !device.registers;
     let missing = lacks.then(|| "the device cannot read memory that is page-locked in place".to_owned());
-    StrategySupport { strategy, missing, memory: None }
+    StrategySupport { strategy, missing, memory: None, queues: None }
 }
 
 /// The PCI device number, which CUDA does not tell and Linux does.

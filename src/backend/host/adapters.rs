@@ -17,6 +17,6 @@ pub fn host_info() -> AdapterInfo {
         pci: None,
         memory: None,
         limits: Vec::new(),
-        strategies: vec![StrategySupport { strategy: Strategy::Memcpy, missing: None, memory: None }],
+        strategies: vec![StrategySupport { strategy: Strategy::Memcpy, missing: None, memory: None, queues: None }],
     }
 }

@@ -119,8 +119,10 @@ impl Abilities {
     pub(super) fn support(&self) -> Vec<StrategySupport> {
         let support = |strategy| {
             let missing = self.missing(strategy);
-            let memory = missing.is_none().then(|| self.predict(strategy)).flatten();
-            StrategySupport { strategy, missing, memory }
+            let runs = missing.is_none();
+            let memory = runs.then(|| self.predict(strategy)).flatten();
+            let queues = runs.then(|| self.queues_of(strategy)).flatten();
+            StrategySupport { strategy, missing, memory, queues }
         };
         STRATEGIES.into_iter().map(support).collect()
     }
@@ -143,8 +145,7 @@ impl Abilities {
         self.memory.as_ref()?.system(HostCache::default(), u32::MAX)
     }
 
-    /// Where the workers' writes go, and which queue copies from there. wgpu's buffers are gpu-allocator's to place, and this is how it
-    /// does.
+    /// Where the workers' writes go. wgpu's buffers are gpu-allocator's to place, and this is how it does.
     fn predict(&self, strategy: Strategy) -> Option<String> {
         let types = self.memory.as_ref()?;
         let ty = match strategy {
@@ -152,24 +153,35 @@ impl Abilities {
             Strategy::SystemRing => self.ring_memory(),
             _ => None,
         };
-        let described = ty.map(|ty| types.describe(ty))?;
-        Some(if strategy == Strategy::SystemRing { format!("{described}; {}", self.copies()) } else { described })
+        ty.map(|ty| types.describe(ty))
     }
 
-    /// Which queue copies a `system-ring`, where nobody chooses, and why it is not another.
-    fn copies(&self) -> String {
-        match &self.queues {
-            Ok(Families { transfer: Some(queues), .. }) if queues.queues == 1 => {
-                "copied on a transfer queue beside wgpu's".to_owned()
-            }
-            Ok(Families { transfer: Some(queues), .. }) => {
-                format!("copied on {} transfer queues beside wgpu's", queues.queues)
-            }
-            Ok(Families { transfer: None, .. }) => {
-                "copied on wgpu's queue: the driver has no transfer queue".to_owned()
-            }
-            Err(reason) => format!("copied on wgpu's queue: {reason}"),
+    /// Which queues work for a strategy that knows others than wgpu's, where nobody chooses.
+    fn queues_of(&self, strategy: Strategy) -> Option<String> {
+        match (strategy, self.queues.as_ref().map_err(ToString::to_string)) {
+            (Strategy::SystemRing, Ok(families)) => Some(format!("{}; {}", copies(families), kernels(families))),
+            (Strategy::SystemRing, Err(reason)) => Some(format!("copied on wgpu's queue: {reason}")),
+            (Strategy::Imported, Ok(families)) => Some(kernels(families).to_owned()),
+            (Strategy::Imported, Err(reason)) => Some(format!("kernels on wgpu's queue: {reason}")),
+            _ => None,
         }
+    }
+}
+
+/// Which queue copies a `system-ring`, and why it is not another.
+fn copies(families: &Families) -> String {
+    match families.transfer {
+        Some(queues) if queues.queues == 1 => "copied on a transfer queue beside wgpu's".to_owned(),
+        Some(queues) => format!("copied on {} transfer queues beside wgpu's", queues.queues),
+        None => "copied on wgpu's queue: the driver has no transfer queue".to_owned(),
+    }
+}
+
+/// Which queue runs the kernels that make tensors, and why it is not another.
+fn kernels(families: &Families) -> &'static str {
+    match families.kernels {
+        Some(_) => "kernels on a compute queue beside wgpu's",
+        None => "kernels on wgpu's queue: the driver has no compute queue to spare",
     }
 }
 
@@ -197,7 +209,7 @@ fn computes(limits: &wgpu::Limits) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::vulkan::FamilyQueues;
+    use super::super::vulkan::{FamilyQueues, KernelQueues};
     use super::*;
 
     fn abilities(features: wgpu::Features, limits: &wgpu::Limits) -> Abilities {
@@ -228,21 +240,39 @@ mod tests {
         here.memory = Some(MemoryTypes(vec![ty(0, 1), ty(1, 6)]));
         assert_eq!(here.missing(Strategy::SystemRing), None);
         assert_eq!(here.missing(Strategy::Imported).as_deref(), Some(DEVICE_LACKS.import));
-        let told =
-            here.support().into_iter().find(|s| s.strategy == Strategy::SystemRing).expect("it is listed").memory;
-        let lacking = "type 1: HOST_VISIBLE|HOST_COHERENT, heap 0 (system memory); copied on wgpu's queue: the driver has one family of \
-                       queues";
-        assert_eq!(told.as_deref(), Some(lacking));
+        let told = |here: &Abilities, strategy| {
+            let support =
+                here.support().into_iter().find(|support| support.strategy == strategy).expect("it is listed");
+            (support.memory.unwrap_or_default(), support.queues.unwrap_or_default())
+        };
+        let memory = "type 1: HOST_VISIBLE|HOST_COHERENT, heap 0 (system memory)";
+        let one = "copied on wgpu's queue: the driver has one family of queues";
+        assert_eq!(told(&here, Strategy::SystemRing), (memory.to_owned(), one.to_owned()));
         let queues = |queues| Some(FamilyQueues { family: 1, queues });
-        for (transfer, compute, copied) in [
-            (queues(2), None, "; copied on 2 transfer queues beside wgpu's"),
-            (queues(1), queues(1), "; copied on a transfer queue beside wgpu's"),
-            (None, queues(1), "; copied on wgpu's queue: the driver has no transfer queue"),
+        let spare = Some(KernelQueues { family: 2, usual: 0, low: None });
+        for (transfer, compute, kernels, copied, run) in [
+            (
+                queues(2),
+                None,
+                None,
+                "copied on 2 transfer queues beside wgpu's",
+                "wgpu's queue: the driver has no compute queue to spare",
+            ),
+            (queues(1), queues(1), spare, "copied on a transfer queue beside wgpu's", "a compute queue beside wgpu's"),
+            (
+                None,
+                queues(1),
+                spare,
+                "copied on wgpu's queue: the driver has no transfer queue",
+                "a compute queue beside wgpu's",
+            ),
         ] {
-            here.queues = Ok(Families { transfer, compute, kernels: None });
-            let ring = here.predict(Strategy::SystemRing).expect("there is one");
-            assert!(ring.ends_with(copied), "{ring}");
+            here.queues = Ok(Families { transfer, compute, kernels });
+            here.imports = true;
+            assert_eq!(told(&here, Strategy::SystemRing), (memory.to_owned(), format!("{copied}; kernels on {run}")));
+            assert_eq!(told(&here, Strategy::Imported), (String::new(), format!("kernels on {run}")));
         }
+        assert_eq!(told(&here, Strategy::MappedRing).1, "", "wgpu's queue is the only one there");
         let mapped = here.predict(Strategy::MappedRing).expect("there is one");
         assert!(mapped.ends_with("heap 0 (system memory)"), "{mapped}");
     }

@@ -49,7 +49,7 @@ pub enum Gather {
 #[non_exhaustive]
 pub enum CopyQueue {
     /// For `system-ring` the copy engines' queues where the device has them and slots are [copied](SlotReads::Copy); wgpu's otherwise.
-    /// What that comes to is in the [support](crate::backend::StrategySupport::memory) of the strategy.
+    /// What that comes to is in the [support](crate::backend::StrategySupport::queues) of the strategy.
     #[default]
     Automatic,
     /// wgpu's queue.

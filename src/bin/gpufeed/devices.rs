@@ -116,11 +116,15 @@ fn limit(entry: &AdapterInfo, name: &str) -> String {
 /// Whether the strategy runs here; `None` where the backend does not know it.
 fn support(entry: &AdapterInfo, strategy: Strategy) -> Option<String> {
     let known = entry.strategies.iter().find(|known| known.strategy == strategy)?;
-    Some(match (&known.missing, &known.memory) {
-        (Some(reason), _) => format!("no: {reason}"),
-        (None, Some(memory)) => format!("available, {memory}"),
-        (None, None) => "available".to_owned(),
-    })
+    if let Some(reason) = &known.missing {
+        return Some(format!("no: {reason}"));
+    }
+    let told = known
+        .memory
+        .iter()
+        .map(|memory| format!(", {memory}"))
+        .chain(known.queues.iter().map(|queues| format!("; {queues}")));
+    Some(std::iter::once("available".to_owned()).chain(told).collect())
 }
 
 fn legend() -> String {

@@ -10,7 +10,7 @@ pub fn adapter(change: impl FnOnce(&mut AdapterInfo)) -> AdapterInfo {
     adapter
 }
 
-/// A strategy that runs, or why not, and its memory.
+/// A strategy that runs, or why not, and its memory. Nothing is known of its queues.
 pub fn support(strategy: Strategy, missing: Option<&str>, memory: Option<&str>) -> StrategySupport {
     let mut support = host_info().strategies.remove(0);
     support.strategy = strategy;

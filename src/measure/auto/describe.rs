@@ -183,8 +183,8 @@ mod tests {
     }
 
     fn gpu(memory: &str) -> AdapterInfo {
-        let support =
-            StrategySupport { strategy: Strategy::SystemRing, missing: None, memory: Some(memory.to_owned()) };
+        let (strategy, memory) = (Strategy::SystemRing, Some(memory.to_owned()));
+        let support = StrategySupport { strategy, missing: None, memory, queues: None };
         AdapterInfo { device_type: DeviceType::Integrated, strategies: vec![support], ..host_info() }
     }
 
