@@ -102,7 +102,10 @@ pub use ::wgpu;
 pub use any::{AnyBackend, AnyBatch, AnyEpoch, AnyEpochStream, AnyLoader, devices, open, open_auto};
 pub use backend::{AdapterInfo, Api, Backend, DeviceType, Strategy};
 pub use error::{DeviceError, LayoutError, LoadError, OpenError, PumpState, SourceError, Stage, Stall, Unsupported};
-pub use layout::{BatchLayout, Element, Field, ImageLayout, Placement, SampleLayout, Scalar};
+pub use layout::{
+    BatchLayout, ChromaSiting, Element, Field, FrameLayout, ImageLayout, PixelFormat, Placement, SampleLayout, Scalar,
+    Yuv, YuvMatrix, YuvRange,
+};
 pub use loader::{
     BadSamples, Batch, Canceller, Epoch, EpochStream, FeedError, Feeder, FeederOptions, LastBatch, Loader,
     LoaderOptions, LoaderStats, ResumeError, ResumeToken, Share, ShareError, Subset, Tolerance, Trace,

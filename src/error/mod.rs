@@ -27,6 +27,18 @@ pub enum LayoutError {
         /// The channel count asked for.
         channels: usize,
     },
+    /// Rows that do not fit the bytes from one to the next.
+    #[error("a pitch of {pitch} bytes cannot be used for {format}, whose rows have {needed}: {reason}")]
+    Pitch {
+        /// The pixel format.
+        format: &'static str,
+        /// The pitch asked for.
+        pitch: usize,
+        /// Bytes of a row without padding.
+        needed: usize,
+        /// Why it cannot be used.
+        reason: &'static str,
+    },
     /// More dimensions than a shape holds.
     #[error("a sample has at most {max} dimensions, not {rank}")]
     Rank {

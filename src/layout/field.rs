@@ -3,9 +3,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use serde::{Deserialize, Serialize};
-
-use super::{Dims, Element};
+use super::{Dims, Element, FrameLayout, ImageLayout, PixelFormat};
 use crate::error::LayoutError;
 
 /// What a field's elements mean.
@@ -14,6 +12,8 @@ use crate::error::LayoutError;
 pub enum FieldKind {
     /// Pixels in HWC order: rows, columns, channels.
     Image,
+    /// Pixels that lie otherwise: see [`Field::frame`].
+    Frame(FrameLayout),
     /// An array that is passed through.
     Array,
 }
@@ -54,6 +54,50 @@ impl Field {
         }
         let array = Self::array(name, Element::U8, &[height, width, channels])?;
         Ok(Self { kind: FieldKind::Image, ..array })
+    }
+
+    /// A frame of pixels without padding, on the device; [`with_pitch`](Self::with_pitch) says otherwise. One of Gray8, RGB8 or RGBA8 is
+    /// the [`image`](Self::image) of the same bytes. BGR8 and BGRA8 have the dimensions of an image as well, and all other frames
+    /// `[rows, pitch]`, as [`FrameLayout`] has them.
+    ///
+    /// # Errors
+    /// As [`FrameLayout::new`] and [`array`](Self::array).
+    pub fn frame(
+        name: impl Into<Cow<'static, str>>,
+        format: PixelFormat,
+        height: usize,
+        width: usize,
+    ) -> Result<Self, LayoutError> {
+        Self::of_frame(name, FrameLayout::new(format, height, width)?)
+    }
+
+    /// A frame of this layout, on the device.
+    ///
+    /// # Errors
+    /// As [`array`](Self::array).
+    pub fn of_frame(name: impl Into<Cow<'static, str>>, frame: FrameLayout) -> Result<Self, LayoutError> {
+        if let Some(image) = frame.as_image() {
+            return Self::image(name, image.height(), image.width(), image.channels());
+        }
+        let (height, width) = (frame.height(), frame.width());
+        let array = match frame.format().pixel_bytes() {
+            Some(bytes) if frame.pitch() == width.saturating_mul(bytes) => {
+                Self::array(name, Element::U8, &[height, width, bytes])
+            }
+            _ => Self::array(name, Element::U8, &[frame.rows(), frame.pitch()]),
+        };
+        Ok(Self { kind: FieldKind::Frame(frame), ..array? })
+    }
+
+    /// The same frame with so many bytes from one row of the first plane to the next.
+    ///
+    /// # Errors
+    /// [`LayoutError::FieldName`] for a field that is no image or frame, and as [`FrameLayout::with_pitch`].
+    pub fn with_pitch(self, pitch: usize) -> Result<Self, LayoutError> {
+        let reason = "only frames have a pitch";
+        let frame = self.as_frame().ok_or_else(|| LayoutError::FieldName { name: self.name.to_string(), reason })?;
+        let placement = self.placement;
+        Ok(Self { placement, ..Self::of_frame(self.name, frame.with_pitch(pitch)?)? })
     }
 
     /// An array of these dimensions, outermost first, on the device. No dimensions make a single element.
@@ -118,11 +162,20 @@ impl Field {
         self.elements().saturating_mul(self.element.size())
     }
 
-    /// The image, where this is one.
+    /// The frame, where this is one or an image.
+    #[must_use]
+    pub fn as_frame(&self) -> Option<FrameLayout> {
+        match self.kind {
+            FieldKind::Frame(frame) => Some(frame),
+            _ => self.as_image().map(FrameLayout::of_image),
+        }
+    }
+
+    /// The image in HWC order, where this is one.
     #[must_use]
     pub fn as_image(&self) -> Option<ImageLayout> {
         match (self.kind, self.dims()) {
-            (FieldKind::Image, &[height, width, channels]) => Some(ImageLayout { height, width, channels }),
+            (FieldKind::Image, &[height, width, channels]) => Some(ImageLayout::of(height, width, channels)),
             _ => None,
         }
     }
@@ -130,43 +183,49 @@ impl Field {
 
 impl fmt::Display for Field {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.as_image() {
-            Some(i) => write!(f, "{} images of {}x{}x{}", self.element, i.height, i.width, i.channels),
-            None => write!(f, "{} arrays of {:?}", self.element, self.dims),
+        match (self.as_image(), self.kind) {
+            (Some(i), _) => write!(f, "{} images of {}x{}x{}", self.element, i.height(), i.width(), i.channels()),
+            (None, FieldKind::Frame(frame)) => {
+                write!(
+                    f,
+                    "{} frames of {}x{}, {} bytes a row",
+                    frame.format(),
+                    frame.height(),
+                    frame.width(),
+                    frame.pitch()
+                )
+            }
+            (None, _) => write!(f, "{} arrays of {:?}", self.element, self.dims),
         }
     }
 }
 
-/// A u8 image in HWC order: `height * width * channels` bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct ImageLayout {
-    height: usize,
-    width: usize,
-    channels: usize,
-}
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::super::Yuv;
+    use super::*;
 
-impl ImageLayout {
-    /// Rows.
-    #[must_use]
-    pub const fn height(&self) -> usize {
-        self.height
+    #[test]
+    fn a_frame_that_is_an_image_is_that_image() {
+        let rgb = Field::frame("image", PixelFormat::Rgb8, 4, 5).unwrap();
+        assert_eq!(rgb, Field::image("image", 4, 5, 3).unwrap());
+        assert_eq!(rgb.as_frame().unwrap().format(), PixelFormat::Rgb8);
+        assert_eq!(rgb.clone().with_pitch(15).unwrap(), rgb);
+        let padded = rgb.with_pitch(16).unwrap();
+        assert_eq!((padded.as_image(), padded.dims(), padded.byte_len()), (None, &[4, 16][..], 64));
+        assert_eq!(padded.to_string(), "RGB8 frames of 4x5, 16 bytes a row");
     }
 
-    /// Columns.
-    #[must_use]
-    pub const fn width(&self) -> usize {
-        self.width
-    }
-
-    /// Channels: 1, 3 or 4.
-    #[must_use]
-    pub const fn channels(&self) -> usize {
-        self.channels
-    }
-
-    /// Pixels of one channel.
-    #[must_use]
-    pub const fn plane(&self) -> usize {
-        self.height.saturating_mul(self.width)
+    #[test]
+    fn other_frames_are_no_images() {
+        let bgr = Field::frame("frame", PixelFormat::Bgr8, 4, 5).unwrap();
+        assert_eq!((bgr.as_image(), bgr.dims()), (None, &[4, 5, 3][..]));
+        let nv12 = Field::frame("frame", PixelFormat::Nv12(Yuv::BT709), 5, 7).unwrap();
+        assert_eq!((nv12.as_image(), nv12.dims(), nv12.byte_len()), (None, &[8, 8][..], 64));
+        let host = Field::frame("frame", PixelFormat::Bgra8, 4, 5).unwrap().on_host().with_pitch(64).unwrap();
+        assert_eq!((host.placement(), host.byte_len()), (Placement::Host, 256));
+        let array = Field::array("data", Element::U8, &[4]).unwrap().with_pitch(8);
+        assert!(matches!(array, Err(LayoutError::FieldName { name, .. }) if name == "data"));
     }
 }

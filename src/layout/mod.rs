@@ -9,12 +9,18 @@ mod batch;
 mod binding;
 mod element;
 mod field;
+mod frame;
+mod image;
+mod pixel_format;
 mod sample;
 
 pub use batch::{BatchLayout, FieldSpan};
 pub use binding::samples_per_binding;
 pub use element::{Element, Scalar};
-pub use field::{Field, FieldKind, ImageLayout, Placement};
+pub use field::{Field, FieldKind, Placement};
+pub use frame::FrameLayout;
+pub use image::ImageLayout;
+pub use pixel_format::{ChromaSiting, PixelFormat, Yuv, YuvMatrix, YuvRange};
 pub use sample::{FieldKey, LABEL, SampleLayout};
 
 use std::fmt;

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
-use super::{Element, Field, ImageLayout, Placement};
+use super::{Element, Field, FrameLayout, ImageLayout, PixelFormat, Placement};
 use crate::error::LayoutError;
 
 /// The name of the field that holds a sample's label.
@@ -69,6 +69,14 @@ impl SampleLayout {
     /// As [`Field::image`].
     pub fn image(height: usize, width: usize, channels: usize) -> Result<Self, LayoutError> {
         Self::new([Field::image("image", height, width, channels)?])
+    }
+
+    /// A frame of pixels without padding; the field's name is `image`.
+    ///
+    /// # Errors
+    /// As [`Field::frame`].
+    pub fn frame(format: PixelFormat, height: usize, width: usize) -> Result<Self, LayoutError> {
+        Self::new([Field::frame("image", format, height, width)?])
     }
 
     /// An array of these dimensions; the field's name is `data`.
@@ -165,7 +173,13 @@ impl SampleLayout {
         self.on_device().fold(0, |sum: usize, field| sum.saturating_add(field.byte_len()))
     }
 
-    /// The image, where the first field is one.
+    /// The frame, where the first field is one or an image.
+    #[must_use]
+    pub fn as_frame(&self) -> Option<FrameLayout> {
+        self.first().as_frame()
+    }
+
+    /// The image in HWC order, where the first field is one.
     #[must_use]
     pub fn as_image(&self) -> Option<ImageLayout> {
         self.first().as_image()
