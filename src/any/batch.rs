@@ -78,6 +78,24 @@ impl AnyBatch {
         each!(Self, self, batch => batch.host_field(field))
     }
 
+    /// The bytes of a field on the host, as [`Batch::host_bytes`].
+    #[must_use]
+    pub fn host_bytes(&self, field: impl FieldKey) -> Option<&[u8]> {
+        each!(Self, self, batch => batch.host_bytes(field))
+    }
+
+    /// Where the rows of each sample of a ragged field begin, as [`Batch::offsets`].
+    #[must_use]
+    pub fn offsets(&self, field: impl FieldKey) -> Option<&[i32]> {
+        each!(Self, self, batch => batch.offsets(field))
+    }
+
+    /// The elements of one sample of a ragged field on the host, as [`Batch::ragged`].
+    #[must_use]
+    pub fn ragged<T: Scalar>(&self, field: impl FieldKey, position: usize) -> Option<&[T]> {
+        each!(Self, self, batch => batch.ragged(field, position))
+    }
+
     /// The samples' labels as integers, as [`Batch::labels`].
     #[must_use]
     pub fn labels(&self) -> Option<Cow<'_, [i64]>> {
@@ -156,6 +174,14 @@ impl AnyBatch {
     /// The device's error.
     pub fn fingerprints(&self) -> Result<Option<Vec<Fingerprint>>, DeviceError> {
         each!(Self, self, batch => batch.fingerprints())
+    }
+
+    /// As [`fingerprints`](Self::fingerprints), of one field, as [`Batch::field_fingerprints`].
+    ///
+    /// # Errors
+    /// The device's error.
+    pub fn field_fingerprints(&self, field: impl FieldKey) -> Result<Option<Vec<Fingerprint>>, DeviceError> {
+        each!(Self, self, batch => batch.field_fingerprints(field))
     }
 
     /// Waits for the device and gives one number for the whole batch, as [`Batch::fingerprint`].

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::OpenError;
 
-/// The memory a lane takes for its whole life, in exact bytes.
+/// The memory that a lane, or the loader or feeder around it, takes for its whole life, in exact bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Footprint {
@@ -14,13 +14,16 @@ pub struct Footprint {
     pub device: u64,
     /// Output tensors.
     pub outputs: u64,
+    /// Ordinary memory of the samples' fields on the host and of the row counts of ragged ones. A lane has none.
+    #[serde(default)]
+    pub host: u64,
 }
 
 impl Footprint {
     /// The sum.
     #[must_use]
     pub fn total(&self) -> u64 {
-        self.staging.saturating_add(self.device).saturating_add(self.outputs)
+        self.staging.saturating_add(self.device).saturating_add(self.outputs).saturating_add(self.host)
     }
 
     /// Checks the sum against a budget.
@@ -29,13 +32,17 @@ impl Footprint {
     /// [`OpenError::OverBudget`] with the sum and its parts.
     pub fn within(&self, budget: Option<u64>) -> Result<(), OpenError> {
         match budget {
-            Some(budget) if self.total() > budget => Err(OpenError::OverBudget {
-                needed: self.total(),
-                budget,
-                breakdown: format!("{} staging + {} device + {} outputs", self.staging, self.device, self.outputs),
-            }),
+            Some(budget) if self.total() > budget => {
+                Err(OpenError::OverBudget { needed: self.total(), budget, breakdown: self.breakdown() })
+            }
             _ => Ok(()),
         }
+    }
+
+    fn breakdown(&self) -> String {
+        let Self { staging, device, outputs, host } = self;
+        let on_host = if *host > 0 { format!(" + {host} host") } else { String::new() };
+        format!("{staging} staging + {device} device + {outputs} outputs{on_host}")
     }
 }
 
@@ -56,9 +63,11 @@ mod tests {
 
     #[test]
     fn a_budget_is_refused_with_its_sum() {
-        let footprint = Footprint { staging: 10, device: 20, outputs: 30 };
+        let footprint = Footprint { staging: 10, device: 20, outputs: 30, host: 0 };
         assert_eq!(footprint.within(Some(60)).map_err(|e| e.to_string()), Ok(()));
         let error = footprint.within(Some(59)).expect_err("over").to_string();
         assert!(error.contains("60 bytes") && error.contains("10 staging + 20 device + 30 outputs"), "{error}");
+        let error = Footprint { host: 5, ..footprint }.within(Some(64)).expect_err("over").to_string();
+        assert!(error.contains("65 bytes") && error.contains("30 outputs + 5 host"), "{error}");
     }
 }

@@ -180,7 +180,7 @@ pub struct LaneSpec {
     pub slots: usize,
     /// How many output tensors the caller will make.
     pub outputs: usize,
-    /// Whether the device also computes a fingerprint of each sample's delivered bytes.
+    /// Whether the device also computes a fingerprint of each sample's delivered bytes, for each of its fields there.
     pub fingerprints: bool,
     /// The source's own memory, for strategies that read it directly.
     pub memory: Option<Arc<dyn StableHostMemory>>,
@@ -193,6 +193,13 @@ impl LaneSpec {
     #[must_use]
     pub fn new(layout: BatchLayout, preprocess: Preprocess, strategy: Strategy) -> Self {
         Self { layout, preprocess, strategy, slots: 2, outputs: 2, fingerprints: false, memory: None, timing: false }
+    }
+
+    /// The number of an output's fingerprints: of each field on the device, one for each sample of a full batch. None where they are not asked
+    /// for.
+    pub(crate) fn fingerprint_count(&self) -> usize {
+        let fields = if self.fingerprints { self.layout.sample().on_device().count() } else { 0 };
+        fields.saturating_mul(self.layout.batch_size())
     }
 }
 
@@ -225,10 +232,15 @@ pub enum Wait {
     All,
 }
 
-/// Refuses samples of several fields on the device where it reads them in place, which lie apart in a batch.
+/// Refuses samples of several fields on the device, which lie apart in a batch, and ragged ones, where it reads them in place.
 #[cfg(any(feature = "wgpu", feature = "cuda"))]
 fn check_direct(spec: &LaneSpec) -> Result<(), Unsupported> {
-    let (strategy, fields) = (spec.strategy, spec.layout.sample().on_device().count());
+    let (strategy, sample) = (spec.strategy, spec.layout.sample());
+    let fields = sample.on_device().count();
+    if let Some(field) = sample.on_device().find(|field| strategy.is_direct() && field.is_ragged()) {
+        let reason = format!("it reads samples of one size in place, and field `{}` is ragged", field.name());
+        return Err(Unsupported { strategy, reason });
+    }
     if strategy.is_direct() && fields > 1 {
         let reason = format!("it reads one field of each sample in place, and these have {fields} on the device");
         return Err(Unsupported { strategy, reason });
@@ -399,10 +411,11 @@ pub trait Tensor: sealed::Sealed + Clone + std::fmt::Debug + Send + Sync + 'stat
     /// The device's error.
     fn read(&self, desc: &TensorDesc) -> Result<Vec<u8>, DeviceError>;
 
-    /// Waits for the device and reads the fingerprints of the first `samples` samples, as the device computed them over the
-    /// delivered bytes. `None` if the lane was opened without.
+    /// Waits for the device and reads the first `count` fingerprints that it computed over the delivered bytes: field after field, and of
+    /// each field one for each sample of a full batch, where those behind the last sample of a shorter one are of no meaning. The first
+    /// field's are of the bytes that arrived, before preprocessing; the others' are of the output. `None` if the lane was opened without.
     ///
     /// # Errors
     /// The device's error.
-    fn fingerprints(&self, samples: usize) -> Result<Option<Vec<Fingerprint>>, DeviceError>;
+    fn fingerprints(&self, count: usize) -> Result<Option<Vec<Fingerprint>>, DeviceError>;
 }

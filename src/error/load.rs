@@ -55,7 +55,7 @@ pub enum LoadError {
         /// The panic's message.
         message: String,
     },
-    /// The source wrote less than a sample: a field is not whole. The batch is lost; the next call delivers the one after it.
+    /// The source wrote less than a sample: a field is not whole, or a ragged one ends within a row. The batch is lost; the next call delivers the one after it.
     #[error("the source wrote {written} of the {expected} bytes of sample {index}'s field `{field}` (batch {batch})")]
     ShortSample {
         /// The sample's index in the source.
@@ -66,7 +66,7 @@ pub enum LoadError {
         field: String,
         /// Bytes of it that were written.
         written: usize,
-        /// Bytes that it has.
+        /// Bytes that it has; of a ragged field, up to the end of the row.
         expected: usize,
     },
     /// The device failed. After [`DeviceError::Lost`] the epoch is over; otherwise only this batch is lost.

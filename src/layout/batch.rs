@@ -3,13 +3,16 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::{COPY_ALIGN, FIELD_ALIGN, HOST_ALIGN, Placement, SampleLayout, VECTOR_ALIGN, align_up};
+use super::{
+    COPY_ALIGN, FIELD_ALIGN, FieldKind, HOST_ALIGN, Placement, RaggedSpan, SampleLayout, VECTOR_ALIGN, align_up,
+};
 use crate::error::LayoutError;
 
 /// A batch of equal samples in staging memory. Clones are the same layout.
 ///
 /// A slot holds the device's fields one after the other, each for all samples of the batch, which lie back to back. Fields behind the
-/// first start at multiples of [`FIELD_ALIGN`] bytes. The host's fields lie likewise in memory of their own.
+/// first start at multiples of [`FIELD_ALIGN`] bytes. The host's fields lie likewise in memory of their own, with the row counts of all
+/// ragged fields behind them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BatchLayout(Arc<Inner>);
 
@@ -18,6 +21,7 @@ struct Inner {
     sample: SampleLayout,
     batch_size: usize,
     spans: Vec<FieldSpan>,
+    ragged: Vec<RaggedSpan>,
     slot_bytes: usize,
     host_bytes: usize,
 }
@@ -30,7 +34,7 @@ pub struct FieldSpan {
     pub placement: Placement,
     /// The byte of that memory at which the first sample's elements start.
     pub offset: usize,
-    /// Bytes of one sample's elements.
+    /// Bytes of one sample's elements; of the largest, where they are ragged.
     pub bytes: usize,
 }
 
@@ -47,7 +51,8 @@ impl BatchLayout {
     /// The layout of batches of at most `batch_size` samples.
     ///
     /// # Errors
-    /// [`LayoutError::Zero`] for an empty batch, [`LayoutError::Overflow`] where its bytes exceed `isize::MAX`.
+    /// [`LayoutError::Zero`] for an empty batch, [`LayoutError::Overflow`] where its bytes exceed `isize::MAX`, or the rows of a ragged
+    /// field `i32::MAX`.
     pub fn new(sample: SampleLayout, batch_size: usize) -> Result<Self, LayoutError> {
         if batch_size == 0 {
             return Err(LayoutError::Zero { what: "the batch size" });
@@ -55,6 +60,10 @@ impl BatchLayout {
         let (mut slot, mut host) = (0, 0);
         let spans = sample.fields().iter().map(|field| {
             let (end, align) = match field.placement() {
+                // They are the counts that a ragged field has there in any case.
+                Placement::Host if field.kind() == FieldKind::Lengths => {
+                    return Some(FieldSpan { placement: Placement::Host, offset: 0, bytes: field.byte_len() });
+                }
                 Placement::Device => (&mut slot, FIELD_ALIGN),
                 Placement::Host => (&mut host, HOST_ALIGN),
             };
@@ -63,12 +72,20 @@ impl BatchLayout {
             Some(FieldSpan { placement: field.placement(), offset, bytes: field.byte_len() })
         });
         let spans: Option<Vec<_>> = spans.collect();
+        let (ragged, host) = RaggedSpan::all(&sample, batch_size, host)?;
         let fits = |bytes: usize| align_up(bytes, VECTOR_ALIGN).filter(|&bytes| isize::try_from(bytes).is_ok());
         let overflow = LayoutError::Overflow { what: "the batch's byte count" };
-        let (Some(spans), Some(slot_bytes), Some(host_bytes)) = (spans, fits(slot), fits(host)) else {
+        let (Some(mut spans), Some(slot_bytes), Some(host_bytes)) = (spans, fits(slot), fits(host)) else {
             return Err(overflow);
         };
-        Ok(Self(Arc::new(Inner { sample, batch_size, spans, slot_bytes, host_bytes })))
+        for ragged in &ragged {
+            if let Some(span) = ragged.lengths.and_then(|lengths| spans.get_mut(lengths))
+                && span.placement == Placement::Host
+            {
+                span.offset = ragged.count(0).start;
+            }
+        }
+        Ok(Self(Arc::new(Inner { sample, batch_size, spans, ragged, slot_bytes, host_bytes })))
     }
 
     /// A batch of one sample with all of its fields in host memory.
@@ -94,13 +111,25 @@ impl BatchLayout {
         &self.0.spans
     }
 
+    /// The row counts of the sample's ragged fields.
+    #[must_use]
+    pub fn ragged(&self) -> &[RaggedSpan] {
+        &self.0.ragged
+    }
+
+    /// The row counts of the field with this number, where it is ragged.
+    #[must_use]
+    pub fn ragged_field(&self, number: usize) -> Option<&RaggedSpan> {
+        self.0.ragged.iter().find(|ragged| ragged.field == number)
+    }
+
     /// Bytes of a full batch, padded to [`VECTOR_ALIGN`]: the size of a staging slot.
     #[must_use]
     pub fn slot_bytes(&self) -> usize {
         self.0.slot_bytes
     }
 
-    /// Bytes of a full batch's fields in host memory; zero where there are none.
+    /// Bytes of a full batch's fields in host memory, and of its ragged fields' row counts; zero where there are neither.
     #[must_use]
     pub fn host_bytes(&self) -> usize {
         self.0.host_bytes
@@ -182,6 +211,32 @@ mod tests {
         assert_eq!(layout.tail().map(|span| span.of(&(1..2))).collect::<Vec<_>>(), [5391..5918, 6668..6680]);
         assert_eq!((layout.payload(2), layout.first_bytes()), (2 * 1581, 4752));
         assert_eq!((layout.device_bytes(2), layout.copy_bytes(2)), (2 * (1581 + 527 + 12), 6680));
+    }
+
+    #[test]
+    fn row_counts_lie_behind_the_hosts_fields_and_lengths_among_the_devices() {
+        let sample = SampleLayout::new([
+            Field::ragged("tokens", Element::I64, 5, &[]).unwrap(),
+            Field::ragged("boxes", Element::F32, 2, &[4]).unwrap().on_host(),
+            Field::array("mask", Element::U8, &[3]).unwrap(),
+        ]);
+        let layout = BatchLayout::new(sample.unwrap(), 3).unwrap();
+        let offsets: Vec<_> = layout.spans().iter().map(|span| (span.offset, span.bytes)).collect();
+        assert_eq!(offsets, [(0, 40), (0, 32), (256, 3), (512, 4)]);
+        let [tokens, boxes] = layout.ragged() else { panic!("two ragged fields") };
+        assert_eq!((tokens.field, tokens.lengths, tokens.row_bytes), (0, Some(3), 8));
+        assert_eq!((boxes.field, boxes.lengths, boxes.row_bytes), (1, None, 16));
+        assert_eq!((tokens.offsets(3), boxes.offsets(2), boxes.count(2)), (96..112, 112..124, 124..128));
+        assert_eq!((layout.host_bytes(), layout.copy_bytes(2)), (128, 520));
+        let alone = BatchLayout::all_on_host(layout.sample()).unwrap();
+        assert_eq!(alone.spans()[3].offset, alone.ragged()[0].count(0).start, "a length lies where it is counted");
+    }
+
+    #[test]
+    fn offsets_of_more_rows_than_an_i32_counts_are_refused() {
+        let sample = SampleLayout::new([Field::ragged("tokens", Element::U8, 1 << 20, &[]).unwrap()]).unwrap();
+        assert!(BatchLayout::new(sample.clone(), 2047).is_ok());
+        assert!(matches!(BatchLayout::new(sample, 2048), Err(LayoutError::Overflow { .. })));
     }
 
     #[test]

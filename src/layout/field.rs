@@ -16,6 +16,10 @@ pub enum FieldKind {
     Frame(FrameLayout),
     /// An array that is passed through.
     Array,
+    /// An array of which each sample has its own number of rows, up to a maximum: see [`Field::ragged`].
+    Ragged,
+    /// How many rows each sample of a ragged field has. The loader writes it.
+    Lengths,
 }
 
 /// Where a batch's elements of a field end up.
@@ -113,6 +117,49 @@ impl Field {
         Ok(Self { name, element, dims, kind: FieldKind::Array, placement: Placement::Device })
     }
 
+    /// An array of at most `max_rows` rows of these dimensions, on the device: each sample has its own number of rows, which may be zero. No
+    /// dimensions make rows of a single element, as tokens or the bytes of a string are.
+    ///
+    /// Memory is kept for the maximum. On the device the tensor is `[samples, max_rows, ..row]` with zeros behind each sample's rows, and
+    /// its lengths are a tensor of one i32 a sample beside it: a field called as this one with `.lengths` behind, which a
+    /// [`SampleLayout`](super::SampleLayout) adds behind all others. On the host the rows of a batch lie one after the other, without
+    /// padding, and [`Batch::offsets`](crate::Batch::offsets) says where each sample's begin.
+    ///
+    /// ```
+    /// use gpufeed::{Element, Field, SampleLayout};
+    ///
+    /// let tokens = Field::ragged("tokens", Element::I64, 512, &[])?;
+    /// let boxes = Field::ragged("boxes", Element::F32, 100, &[4])?.on_host();
+    /// let layout = SampleLayout::new([tokens, boxes])?;
+    /// assert_eq!((layout.fields()[0].dims(), layout.fields()[1].dims()), (&[512][..], &[100, 4][..]));
+    /// assert_eq!(layout.fields()[2].name(), "tokens.lengths");
+    /// # Ok::<(), gpufeed::LayoutError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`array`](Self::array).
+    pub fn ragged(
+        name: impl Into<Cow<'static, str>>,
+        element: Element,
+        max_rows: usize,
+        row: &[usize],
+    ) -> Result<Self, LayoutError> {
+        let dims: Vec<usize> = std::iter::once(max_rows).chain(row.iter().copied()).collect();
+        Ok(Self { kind: FieldKind::Ragged, ..Self::array(name, element, &dims)? })
+    }
+
+    /// What the name of a ragged field's lengths has behind the field's own.
+    pub(super) const LENGTHS: &'static str = ".lengths";
+
+    /// The lengths of this ragged field on the device.
+    pub(super) fn lengths(&self) -> Option<Self> {
+        if self.kind != FieldKind::Ragged || self.placement != Placement::Device {
+            return None;
+        }
+        let (name, dims) = (format!("{}{}", self.name, Self::LENGTHS).into(), Dims::new(&[]).ok()?);
+        Some(Self { name, element: Element::I32, dims, kind: FieldKind::Lengths, placement: Placement::Device })
+    }
+
     /// The same field in host memory.
     #[must_use]
     pub fn on_host(mut self) -> Self {
@@ -132,7 +179,7 @@ impl Field {
         self.element
     }
 
-    /// The dimensions in one sample, outermost first.
+    /// The dimensions in one sample, outermost first; of a ragged field the first one is the maximum.
     #[must_use]
     pub fn dims(&self) -> &[usize] {
         self.dims.as_slice()
@@ -144,19 +191,32 @@ impl Field {
         self.kind
     }
 
+    /// Whether each sample has its own number of rows: see [`ragged`](Self::ragged).
+    #[must_use]
+    pub fn is_ragged(&self) -> bool {
+        self.kind == FieldKind::Ragged
+    }
+
+    /// The largest number of rows of one sample, and the bytes of a row, where the field is ragged.
+    #[must_use]
+    pub fn rows(&self) -> Option<(usize, usize)> {
+        let most = *self.dims().first().filter(|_| self.is_ragged())?;
+        Some((most, self.byte_len().checked_div(most)?))
+    }
+
     /// Where a batch's elements end up.
     #[must_use]
     pub fn placement(&self) -> Placement {
         self.placement
     }
 
-    /// Elements in one sample; never zero.
+    /// Elements in one sample, in the largest where the field is ragged; never zero.
     #[must_use]
     pub fn elements(&self) -> usize {
         self.dims.elements()
     }
 
-    /// Bytes in one sample; never zero.
+    /// Bytes in one sample, in the largest where the field is ragged; never zero.
     #[must_use]
     pub fn byte_len(&self) -> usize {
         self.elements().saturating_mul(self.element.size())
@@ -183,19 +243,14 @@ impl Field {
 
 impl fmt::Display for Field {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let element = self.element;
         match (self.as_image(), self.kind) {
-            (Some(i), _) => write!(f, "{} images of {}x{}x{}", self.element, i.height(), i.width(), i.channels()),
-            (None, FieldKind::Frame(frame)) => {
-                write!(
-                    f,
-                    "{} frames of {}x{}, {} bytes a row",
-                    frame.format(),
-                    frame.height(),
-                    frame.width(),
-                    frame.pitch()
-                )
+            (Some(image), _) => {
+                write!(f, "{element} images of {}x{}x{}", image.height(), image.width(), image.channels())
             }
-            (None, _) => write!(f, "{} arrays of {:?}", self.element, self.dims),
+            (None, FieldKind::Frame(frame)) => frame.fmt(f),
+            (None, FieldKind::Ragged) => write!(f, "ragged {element} arrays of at most {:?}", self.dims),
+            (None, _) => write!(f, "{element} arrays of {:?}", self.dims),
         }
     }
 }

@@ -1,5 +1,7 @@
 //! Where the bytes of one frame lie: planes, rows and pitch.
 
+use std::fmt;
+
 use super::{ImageLayout, PixelFormat};
 use crate::error::LayoutError;
 
@@ -127,6 +129,12 @@ impl FrameLayout {
         };
         let pitch = image.width().saturating_mul(image.channels());
         Self { format, height: image.height(), width: image.width(), pitch }
+    }
+}
+
+impl fmt::Display for FrameLayout {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} frames of {}x{}, {} bytes a row", self.format, self.height, self.width, self.pitch)
     }
 }
 

@@ -1,7 +1,7 @@
 //! Sample and batch layouts, and all alignment arithmetic: pure, overflow-checked, in one place.
 //!
 //! A sample is a list of [`Field`]s. A batch in staging memory is field after field, and within a field sample after sample, with no
-//! padding between them.
+//! padding between them. Ragged fields have room for their largest sample.
 
 #![deny(clippy::arithmetic_side_effects, clippy::unwrap_used)]
 
@@ -9,19 +9,24 @@ mod batch;
 mod binding;
 mod element;
 mod field;
+mod field_key;
 mod frame;
 mod image;
 mod pixel_format;
+mod pushed;
+mod ragged;
 mod sample;
 
 pub use batch::{BatchLayout, FieldSpan};
 pub use binding::samples_per_binding;
 pub use element::{Element, Scalar};
 pub use field::{Field, FieldKind, Placement};
+pub use field_key::FieldKey;
 pub use frame::FrameLayout;
 pub use image::ImageLayout;
 pub use pixel_format::{ChromaSiting, PixelFormat, Yuv, YuvMatrix, YuvRange};
-pub use sample::{FieldKey, LABEL, SampleLayout};
+pub use ragged::RaggedSpan;
+pub use sample::{LABEL, SampleLayout};
 
 use std::fmt;
 

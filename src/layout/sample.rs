@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
-use super::{Element, Field, FrameLayout, ImageLayout, PixelFormat, Placement};
+use super::{Element, Field, FieldKey, FieldKind, FrameLayout, ImageLayout, PixelFormat, Placement};
 use crate::error::LayoutError;
 
 /// The name of the field that holds a sample's label.
@@ -22,7 +22,7 @@ pub const LABEL: &str = "label";
 /// let segmented = SampleLayout::new([
 ///     Field::image("image", 224, 224, 3)?,
 ///     Field::array("mask", Element::U8, &[224, 224])?,
-///     Field::array("boxes", Element::F32, &[16, 4])?.on_host(),
+///     Field::ragged("boxes", Element::F32, 16, &[4])?.on_host(),
 /// ])?;
 /// assert_eq!((image.byte_len(), segmented.byte_len()), (150_528, 150_528 + 50_176));
 /// assert_eq!(labelled.fields()[1].name(), "label");
@@ -35,13 +35,15 @@ impl SampleLayout {
     /// The largest number of fields of one sample.
     pub const MAX_FIELDS: usize = 16;
 
-    /// A sample of these fields.
+    /// A sample of these fields. The lengths of [ragged](Field::ragged) fields on the device are added behind them, and count as fields.
     ///
     /// # Errors
     /// [`LayoutError::Fields`] for none, or more than [`MAX_FIELDS`](Self::MAX_FIELDS); [`LayoutError::FieldName`] for a name that comes
     /// twice, or a first field that is on the host; [`LayoutError::Overflow`] where the sum of their bytes does not fit.
     pub fn new(fields: impl IntoIterator<Item = Field>) -> Result<Self, LayoutError> {
-        let fields: Arc<[Field]> = fields.into_iter().collect();
+        let own: Vec<Field> = fields.into_iter().filter(|field| field.kind() != FieldKind::Lengths).collect();
+        let lengths: Vec<Field> = own.iter().filter_map(Field::lengths).collect();
+        let fields: Arc<[Field]> = own.into_iter().chain(lengths).collect();
         if fields.is_empty() || fields.len() > Self::MAX_FIELDS {
             return Err(LayoutError::Fields { got: fields.len(), max: Self::MAX_FIELDS });
         }
@@ -161,6 +163,11 @@ impl SampleLayout {
         self.0.iter().filter(|field| field.placement() == Placement::Device)
     }
 
+    /// The fields that a source writes: all but the lengths of ragged ones, which are counted.
+    pub fn written(&self) -> impl Iterator<Item = &Field> {
+        self.0.iter().filter(|field| field.kind() != FieldKind::Lengths)
+    }
+
     /// The same sample without its fields on the host.
     #[must_use]
     pub fn without_host(&self) -> Self {
@@ -198,33 +205,6 @@ impl fmt::Display for SampleLayout {
     }
 }
 
-/// What names a field: its number, from zero, or its name.
-pub trait FieldKey: Copy + fmt::Debug {
-    /// The field's number in a sample.
-    fn find(self, layout: &SampleLayout) -> Option<usize>;
-
-    /// The number, where the key is one.
-    fn number(self) -> Option<usize> {
-        None
-    }
-}
-
-impl FieldKey for usize {
-    fn find(self, layout: &SampleLayout) -> Option<usize> {
-        (self < layout.0.len()).then_some(self)
-    }
-
-    fn number(self) -> Option<usize> {
-        Some(self)
-    }
-}
-
-impl FieldKey for &str {
-    fn find(self, layout: &SampleLayout) -> Option<usize> {
-        layout.0.iter().position(|field| field.name() == self)
-    }
-}
-
 #[cfg(test)]
 #[allow(clippy::arithmetic_side_effects, clippy::unwrap_used)]
 mod tests {
@@ -252,6 +232,33 @@ mod tests {
             layout.to_string(),
             "u8 images of 4x5x3, mask: u16 arrays of [4, 5], label: i64 arrays of [] on the host"
         );
+    }
+
+    #[test]
+    fn ragged_fields_on_the_device_bring_their_lengths_behind_all_others() {
+        let tokens = Field::ragged("tokens", Element::I64, 7, &[]).unwrap();
+        let boxes = Field::ragged("boxes", Element::F32, 3, &[4]).unwrap();
+        let layout = SampleLayout::new([tokens.clone(), boxes.clone().on_host()]).unwrap();
+        let layout = layout.with_label(Element::U8).unwrap();
+        let names: Vec<&str> = layout.fields().iter().map(Field::name).collect();
+        assert_eq!(names, ["tokens", "boxes", "label", "tokens.lengths"]);
+        let pushed = layout.without_host();
+        assert_eq!((pushed.pushed_bytes(), pushed.written().count()), (56, 1));
+        assert_eq!([0, 8, 12, 56, 64].map(|bytes| pushed.is_pushed_as(bytes)), [true, true, false, true, false]);
+        let both = SampleLayout::new([tokens.clone(), boxes.clone()]).unwrap();
+        assert!(
+            !both.is_pushed_as(56 + 48) && !both.is_pushed_as(56),
+            "two numbers of rows do not follow from one of bytes"
+        );
+        assert_eq!((layout.byte_len(), boxes.rows(), layout.fields()[2].rows()), (7 * 8 + 4, Some((3, 16)), None));
+        assert_eq!(SampleLayout::new(layout.fields().iter().cloned()).unwrap(), layout, "they are not added twice");
+        assert_eq!(layout.first().to_string(), "ragged i64 arrays of at most [7]");
+        let taken = Field::array("tokens.lengths", Element::I32, &[]).unwrap();
+        let taken = SampleLayout::new([tokens, taken]);
+        assert!(matches!(taken, Err(LayoutError::FieldName { name, .. }) if name == "tokens.lengths"));
+        let many = (0..9).map(|at| Field::ragged(format!("field {at}"), Element::U8, 1, &[]).unwrap());
+        assert!(matches!(SampleLayout::new(many), Err(LayoutError::Fields { got: 18, .. })));
+        assert!(matches!(Field::ragged("none", Element::U8, 0, &[]), Err(LayoutError::Zero { .. })));
     }
 
     #[test]

@@ -8,17 +8,20 @@ use crate::error::DeviceError;
 pub(super) struct OutputAccount {
     /// Of one output.
     bytes: u64,
+    /// Of the fields on the host, which no lane holds.
+    host: u64,
     budget: Option<u64>,
 }
 
 impl OutputAccount {
     /// For a lane that was planned with `outputs` outputs, within a budget.
     pub(super) fn new(planned: Footprint, outputs: usize, budget: Option<u64>) -> Self {
-        Self { bytes: planned.outputs / (outputs as u64).max(1), budget }
+        Self { bytes: planned.outputs / (outputs as u64).max(1), host: planned.host, budget }
     }
 
     /// What is held now, of what the lane has made and of which the caller has taken `taken` outputs.
     pub(super) fn held(&self, mut made: MemoryUse, taken: u64) -> MemoryUse {
+        made.held.host = self.host;
         made.held.outputs = made.held.outputs.saturating_sub(taken.saturating_mul(self.bytes));
         made
     }
@@ -45,11 +48,11 @@ mod tests {
 
     #[test]
     fn what_was_taken_out_is_not_held_and_leaves_room_for_another() {
-        let planned = Footprint { staging: 10, device: 0, outputs: 40 };
+        let planned = Footprint { staging: 8, device: 0, outputs: 40, host: 2 };
         let account = OutputAccount::new(planned, 4, Some(50));
-        let made = |outputs| MemoryUse { held: Footprint { outputs, ..planned }, allocations: 0 };
+        let made = |outputs| MemoryUse { held: Footprint { outputs, host: 0, ..planned }, allocations: 0 };
         assert!(matches!(account.check(made(40), 0), Err(DeviceError::OutOfMemory { bytes: 10, .. })));
         assert_eq!(account.check(made(40), 1), Ok(()));
-        assert_eq!(account.held(made(50), 1), made(40));
+        assert_eq!(account.held(made(50), 1).held, planned);
     }
 }

@@ -189,12 +189,13 @@ impl Assembly {
         }
     }
 
-    /// Copies the indices out, replacing what the list holds, and swaps the fields on the host with those of an earlier batch.
+    /// Copies the indices out, replacing what the list holds, and swaps the fields on the host, packed, with those of an earlier batch.
     pub(super) fn move_out(&self, indices: &mut Vec<u64>, host: &mut HostFields) {
         indices.clear();
         indices.extend(self.indices[..self.samples()].iter().map(|index| index.load(Ordering::Relaxed)));
         if !host.is_empty() {
             std::mem::swap(&mut *self.host(), host);
+            host.pack(self.samples());
         }
     }
 

@@ -1,5 +1,6 @@
 //! A batch on the device, and the lease on its tensor.
 
+mod ragged;
 mod read;
 #[cfg(feature = "wgpu")]
 mod wgpu;
@@ -73,7 +74,7 @@ impl<B: Backend> Batch<B> {
     }
 
     /// Shape, element type and place of a field's tensor, by the field's name or number; `None` if there is no such field on the device.
-    /// Fields behind the first are as the source wrote them.
+    /// Fields behind the first are as the source wrote them; behind the rows of ragged ones there are zeros.
     #[must_use]
     pub fn field(&self, field: impl FieldKey) -> Option<TensorDesc> {
         let number = self.output().host.position(field)?;
@@ -111,16 +112,25 @@ impl<B: Backend> Batch<B> {
     }
 
     /// The elements of a field on the host, sample after sample in the order of the tensor: [`Field::elements`](crate::Field::elements)
-    /// a sample. `None` if there is no such field on the host, or its elements are of another type.
+    /// a sample, or of a ragged field those of its rows. `None` if there is no such field on the host, or its elements are of another type.
     #[must_use]
     pub fn host_field<T: Scalar>(&self, field: impl FieldKey) -> Option<&[T]> {
         self.output().host.values(field, self.len())
+    }
+
+    /// As [`host_field`](Self::host_field), whatever the elements are: their bytes in native order.
+    #[must_use]
+    pub fn host_bytes(&self, field: impl FieldKey) -> Option<&[u8]> {
+        self.output().host.bytes(field, self.len()).map(|(_, bytes)| bytes)
     }
 
     /// The samples' labels as integers, in the order of the tensor: the field called `label` on the host, where there is one and it is a
     /// single element. Those of type i64 are borrowed, others converted; [`host_field`](Self::host_field) has them as they are.
     #[must_use]
     pub fn labels(&self) -> Option<Cow<'_, [i64]>> {
+        if self.offsets(LABEL).is_some() {
+            return None;
+        }
         if let Some(labels) = self.host_field(LABEL) {
             return Some(Cow::Borrowed(labels));
         }

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::account::OutputAccount;
 use super::batch::Batch;
+use super::host_fields::HostFields;
 use super::options::{LoaderOptions, check_counts};
 use super::outputs::{Output, OutputPool};
 use crate::backend::{Backend, Footprint, Input, Lane, LaneSpec, MemoryUse, Strategy, SubmissionId, Wait};
@@ -64,14 +65,15 @@ pub enum FeedError {
         /// The batch size.
         most: usize,
     },
-    /// A frame of another size.
+    /// A frame of another size. Where the last field is [ragged](crate::Field::ragged) a frame ends behind any of its rows; where another
+    /// one is, its rows cannot be told from a frame's bytes.
     #[error("frame {frame} has {got} bytes, and {expected} are needed")]
     Length {
         /// Which frame.
         frame: usize,
         /// Its bytes.
         got: usize,
-        /// The bytes of a sample.
+        /// The bytes of a sample, of the largest where it is ragged.
         expected: usize,
     },
     /// The application holds every output: drop a batch, or raise `outputs`.
@@ -140,7 +142,8 @@ impl<B: Backend> Feeder<B> {
             timing: false,
         };
         let backend = backend.for_single_batches();
-        let footprint = backend.footprint(&spec)?;
+        let host = HostFields::footprint(&layout, options.outputs);
+        let footprint = Footprint { host, ..backend.footprint(&spec)? };
         footprint.within(options.byte_budget)?;
         let mut lane = backend.open_lane(&spec)?;
         let outputs = (0..options.outputs).map(|_| Ok(Output::new(lane.output()?, &layout, options.batch_size)?));
@@ -249,13 +252,13 @@ impl<B: Backend> Feeder<B> {
 
     /// The bytes of each frame, which are asked for once.
     fn check<'f, F: AsRef<[u8]>>(&self, frames: &'f [F]) -> Result<Vec<&'f [u8]>, FeedError> {
-        let (most, expected) = (self.layout.batch_size(), self.layout.sample().byte_len());
+        let (most, sample) = (self.layout.batch_size(), self.layout.sample());
         if frames.is_empty() || frames.len() > most {
             return Err(FeedError::Count { got: frames.len(), most });
         }
         let frames: Vec<&[u8]> = frames.iter().map(AsRef::as_ref).collect();
-        match frames.iter().position(|frame| frame.len() != expected) {
-            Some(frame) => Err(FeedError::Length { frame, got: frames[frame].len(), expected }),
+        match frames.iter().position(|frame| !sample.is_pushed_as(frame.len())) {
+            Some(frame) => Err(FeedError::Length { frame, got: frames[frame].len(), expected: sample.pushed_bytes() }),
             None => Ok(frames),
         }
     }
@@ -293,15 +296,18 @@ impl<B: Backend> Feeder<B> {
     fn send(&mut self, frames: &[&[u8]], mut fill: Fill, mut output: Output<B::Tensor>) -> Result<Batch<B>, FeedError> {
         let mut region = fill.take_region(&self.layout, frames.len());
         for (position, &frame) in frames.iter().enumerate() {
-            let (mut writer, mut rest) = (region.writer(position, &mut []), frame);
-            for (number, field) in self.layout.sample().fields().iter().enumerate() {
-                let (bytes, others) = rest.split_at(field.byte_len());
+            let (mut writer, mut rest) = (region.writer(position, output.host.bytes_mut()), frame);
+            for (number, field) in self.layout.sample().written().enumerate() {
+                let (bytes, others) = rest.split_at(field.byte_len().min(rest.len()));
                 // `check` compared the lengths.
                 let written = writer.field(number).and_then(|mut writer| writer.write(bytes));
                 debug_assert!(written.is_ok());
                 rest = others;
             }
+            let finished = writer.finish();
+            debug_assert!(finished.is_ok());
         }
+        output.host.pack(frames.len());
         region.commit();
         let Finish::Filled(filled) = fill.finish() else {
             self.outputs.put(output);

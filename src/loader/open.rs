@@ -60,7 +60,10 @@ impl Plan {
             memory: direct.as_ref().map(|direct| Arc::clone(direct.memory())),
             timing: options.timing || options.trace.is_some(),
         };
-        let footprint = backend.footprint(&spec)?;
+        // Each output has its batch's, each slot those of the batch that is being filled, each worker those of its run.
+        let filling = if spec.memory.is_some() { 0 } else { options.slots + options.workers };
+        let host = HostFields::footprint(&spec.layout, options.outputs + filling);
+        let footprint = Footprint { host, ..backend.footprint(&spec)? };
         footprint.within(options.byte_budget)?;
         let tensors = Arc::new(OutputLayout::new(&spec.preprocess, &spec.layout)?);
         let largest = Sampler::new(Order::new(samples, options), 0).largest();

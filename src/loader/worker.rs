@@ -93,12 +93,12 @@ impl Worker {
         let read = catch_unwind(AssertUnwindSafe(|| {
             let mut writer = region.writer(target.position, host.bytes_mut());
             source.read(&sample, &mut writer)?;
-            Ok(writer.short_field())
+            Ok(writer.finish())
         }));
         activity.has_read();
         match read {
-            Ok(Ok(None)) => Ok(()),
-            Ok(Ok(Some(short))) => Err(Failure::Short { index, short }),
+            Ok(Ok(Ok(()))) => Ok(()),
+            Ok(Ok(Err(short))) => Err(Failure::Short { index, short }),
             Ok(Err(source)) => Err(Failure::Source { index, source }),
             Err(panic) => Err(Failure::Panic { index, message: panic_message(panic) }),
         }

@@ -109,6 +109,14 @@ pub enum Mismatch {
         /// The device's.
         got: Fingerprint,
     },
+    /// A field on the host, the rows of a ragged field, or a tensor behind the first are not as the source has them.
+    #[error("batch {batch}: field `{field}` is not as the source has it")]
+    Field {
+        /// The batch.
+        batch: u64,
+        /// The field's name.
+        field: String,
+    },
     /// The tensor or the list of fingerprints has another length.
     #[error("batch {batch}: {got} {what} were delivered, and it has {expected}")]
     Length {

@@ -30,7 +30,7 @@ pub(crate) fn measured(strategy: Strategy, batch_size: usize, rates: &[f64]) -> 
     let times = GpuTimes { copy_s: 0.2, kernel_s: 0.1, batches: 9 };
     Configuration {
         status: Status::Measured,
-        footprint: Some(Footprint { staging: 4, device: 5, outputs: 6 }),
+        footprint: Some(Footprint { staging: 4, device: 5, outputs: 6, host: 7 }),
         verified: Some(Verified { batches: 10, samples: 640, tensors: 3 }),
         rounds: rates.iter().copied().map(round).collect(),
         gpu: Some(GpuRates { times, copy_gb_s: Some(6.0), kernel_gb_s: Some(30.0) }),

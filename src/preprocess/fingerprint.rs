@@ -24,6 +24,16 @@ pub fn fingerprint(sample: &[u8]) -> Fingerprint {
     u64::from(sums[0]) | (u64::from(sums[1]) << 32)
 }
 
+/// The fingerprint of a sample of several fields, over those of the fields on the device, in their order. That of one field is its own; that
+/// of several starts as their number, and is made of them as [`batch_fingerprint`] is made of numbers.
+#[must_use]
+pub fn sample_fingerprint(fields: &[Fingerprint]) -> Fingerprint {
+    match *fields {
+        [field] => field,
+        _ => fold(fields.len(), fields.iter().copied()),
+    }
+}
+
 /// The fingerprint of a whole batch, over the samples' indices and fingerprints in their order. Both lists are equally long.
 ///
 /// It starts as the number of samples; then each number in turn (index, fingerprint, next index, ...) is added to it and one step of
@@ -31,8 +41,11 @@ pub fn fingerprint(sample: &[u8]) -> Fingerprint {
 #[must_use]
 pub fn batch_fingerprint(indices: &[u64], samples: &[Fingerprint]) -> Fingerprint {
     debug_assert_eq!(indices.len(), samples.len());
-    let numbers = indices.iter().zip(samples).flat_map(|(&index, &sample)| [index, sample]);
-    numbers.fold(indices.len() as u64, |sum, number| mix64(sum.wrapping_add(number)))
+    fold(indices.len(), indices.iter().zip(samples).flat_map(|(&index, &sample)| [index, sample]))
+}
+
+fn fold(start: usize, numbers: impl Iterator<Item = u64>) -> Fingerprint {
+    numbers.fold(start as u64, |sum, number| mix64(sum.wrapping_add(number)))
 }
 
 /// One step of SplitMix64.
@@ -68,6 +81,13 @@ mod tests {
         swapped.swap(0, 4);
         assert_ne!(fingerprint(&swapped), whole);
         assert_ne!(fingerprint(&sample[..1577]), whole);
+    }
+
+    #[test]
+    fn a_sample_of_one_field_is_that_and_of_several_differs_with_each() {
+        assert_eq!(sample_fingerprint(&[7]), 7);
+        let all: Vec<_> = [&[7, 8][..], &[8, 7], &[7, 9], &[7, 8, 0], &[7]].map(sample_fingerprint).into();
+        assert!((1..all.len()).all(|at| !all[..at].contains(&all[at])), "{all:?}");
     }
 
     #[test]

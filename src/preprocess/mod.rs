@@ -9,7 +9,7 @@ mod oracle;
 mod output;
 mod tensor;
 
-pub use fingerprint::{Fingerprint, batch_fingerprint, fingerprint};
+pub use fingerprint::{Fingerprint, batch_fingerprint, fingerprint, sample_fingerprint};
 pub use normalize::{FloatType, Normalize, TensorLayout};
 pub use oracle::{F32_ERROR_ULPS, error_bound, expected};
 pub use output::{OutputField, OutputLayout};

@@ -25,6 +25,12 @@ pub struct OutputField {
 }
 
 impl OutputField {
+    /// Bytes of one sample in a slot.
+    #[must_use]
+    pub fn source_bytes(&self, layout: &BatchLayout) -> usize {
+        layout.spans().get(self.field).map_or(0, |span| span.bytes)
+    }
+
     /// The tensor of a batch of `samples` samples.
     #[must_use]
     pub fn of(&self, samples: usize) -> TensorDesc {
@@ -88,6 +94,12 @@ impl OutputLayout {
     #[must_use]
     pub fn field(&self, number: usize) -> Option<&OutputField> {
         self.fields.iter().find(|field| field.field == number)
+    }
+
+    /// Which of the tensors is that of the sample's field with this number; `None` for a field on the host.
+    #[must_use]
+    pub fn position(&self, number: usize) -> Option<usize> {
+        self.fields.iter().position(|field| field.field == number)
     }
 
     /// Bytes of the whole output, padded to [`VECTOR_ALIGN`].

@@ -19,6 +19,7 @@ mod memory;
 #[cfg(feature = "npy")]
 mod npy;
 mod open;
+mod ragged;
 #[cfg(any(feature = "images", feature = "npy"))]
 mod record_file;
 mod shown;
@@ -48,6 +49,7 @@ pub use memory::MemorySource;
 #[cfg(feature = "npy")]
 pub use npy::{NpyError, NpySource, NpyType, write_npy, write_npy_to};
 pub use open::{OpenOptions, SourceOpenError, open_path};
+pub use ragged::RaggedError;
 #[cfg(any(feature = "images", feature = "npy"))]
 pub use record_file::FileError;
 pub use summary::{Class, LeftOut, LeftOutReason, SourceSummary};
@@ -147,8 +149,8 @@ pub trait Source: Send + Sync {
         self.len() == 0
     }
 
-    /// Writes a sample (its index is below [`len`](Self::len)): every field, all of it, from front to back. Fields may be written in any
-    /// order, and in turns.
+    /// Writes a sample (its index is below [`len`](Self::len)): every field, all of it, from front to back, and of
+    /// [ragged](crate::Field::ragged) ones the rows that it has. Fields may be written in any order, and in turns.
     ///
     /// Called from several threads at once. It may block; it should not wait for other samples.
     ///

@@ -7,7 +7,7 @@ use half::{bf16, f16};
 use super::context::mix;
 use super::{MemorySource, OutOfRange, SampleContext, Source};
 use crate::error::{LayoutError, SourceError};
-use crate::layout::{Element, Field, LABEL, Placement, SampleLayout};
+use crate::layout::{Element, Field, FieldKind, LABEL, Placement, SampleLayout};
 use crate::memory::HostArena;
 use crate::staging::{FieldWriter, SampleWriter};
 
@@ -22,12 +22,13 @@ const CLASSES: u64 = 1000;
 ///
 /// A sample is a stretch of one pool of random bytes, starting where its index says; the pool is a sample and 64 KiB
 /// long, and at most 4 MiB and 64 KiB, after which a sample repeats it. Images and integers are uniform; floats are uniform in [0, 1).
-/// A field called `label` on the host is `i % 1000` for sample `i`, as far as its type holds it.
+/// A field called `label` on the host is `i % 1000` for sample `i`, as far as its type holds it. Ragged fields have any number of rows up to
+/// their maximum.
 #[derive(Debug)]
 pub struct SyntheticSource {
     layout: SampleLayout,
     len: u64,
-    /// A pool a field. None for a blank source.
+    /// A pool a field that is written. None for a blank source.
     pools: Vec<Pool>,
 }
 
@@ -43,7 +44,9 @@ impl SyntheticSource {
     /// `len` pseudo-random samples of this layout.
     #[must_use]
     pub fn new(layout: SampleLayout, len: u64) -> Self {
-        let pools = layout.fields().iter().map(|field| {
+        // Lengths, which are behind all others, are counted.
+        let written = layout.fields().iter().filter(|field| field.kind() != FieldKind::Lengths);
+        let pools = written.map(|field| {
             if field.name() == LABEL && field.placement() == Placement::Host {
                 return Pool::Labels(field.element());
             }
@@ -80,28 +83,31 @@ impl Source for SyntheticSource {
         if self.pools.is_empty() {
             out.leave_rest();
         }
-        for (number, pool) in self.pools.iter().enumerate() {
-            pool.write(index, out.field(number)?)?;
+        for ((number, pool), field) in self.pools.iter().enumerate().zip(self.layout.fields()) {
+            let draw = mix(mix(index).wrapping_add(number as u64)) as usize;
+            let bytes = field.rows().map_or(field.byte_len(), |(most, row)| draw % (most + 1) * row);
+            pool.write(index, out.field(number)?, bytes)?;
         }
         Ok(())
     }
 }
 
 impl Pool {
-    fn write(&self, index: u64, mut out: FieldWriter<'_>) -> Result<(), SourceError> {
+    /// Writes so many bytes of sample `index`.
+    fn write(&self, index: u64, mut out: FieldWriter<'_>, bytes: usize) -> Result<(), SourceError> {
         match self {
             Self::Bytes(pool, align) => {
                 // Whole elements; the mask keeps it within the slack.
                 let mut start = mix(index) as usize & (SLACK - 1) & !(align - 1);
-                while out.remaining() > 0 {
+                while out.written() < bytes {
                     let rest = &pool[start..];
-                    out.write(&rest[..rest.len().min(out.remaining())])?;
+                    out.write(&rest[..rest.len().min(bytes - out.written())])?;
                     start = 0;
                 }
             }
             Self::Labels(element) => {
                 let label = index % CLASSES;
-                while out.remaining() > 0 {
+                while out.written() < bytes {
                     match element {
                         Element::U8 => out.value(label as u8),
                         Element::Bool => out.value((label % 2) as u8),
@@ -186,7 +192,7 @@ mod tests {
         let mut sample = SampleBuffer::new(source.layout()).expect("memory");
         let mut out = sample.writer();
         source.read(&SampleContext::of(index), &mut out).expect("within the source");
-        assert_eq!(out.short_field(), None, "the whole sample");
+        assert_eq!(out.finish(), Ok(()), "the whole sample");
         sample
     }
 

@@ -29,7 +29,7 @@ pub use loan::{Loan, SlotMemory};
 pub(crate) use pool::SlotPool;
 pub use sample::SampleBuffer;
 pub(crate) use sample::as_integers;
-pub(crate) use writer::ShortField;
+pub(crate) use writer::finish::ShortField;
 pub use writer::{FieldWriter, SampleWriter};
 
 /// How memory is best written.

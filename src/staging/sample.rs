@@ -42,11 +42,14 @@ impl SampleBuffer {
         SampleWriter::on_host(&self.layout, &mut self.memory, 0)
     }
 
-    /// The bytes of a field; `None` if there is no such field.
+    /// The bytes of a field, of a ragged one those of its rows; `None` if there is no such field.
     #[must_use]
     pub fn bytes(&self, field: impl FieldKey) -> Option<&[u8]> {
-        let span = self.layout.spans().get(self.layout.sample().position(field)?)?;
-        self.memory.get(span.of(&(0..1)))
+        let number = self.layout.sample().position(field)?;
+        let bytes = self.memory.get(self.layout.spans().get(number)?.of(&(0..1)))?;
+        let Some(ragged) = self.layout.ragged_field(number) else { return Some(bytes) };
+        let rows: i32 = bytemuck::pod_read_unaligned(self.memory.get(ragged.count(0))?);
+        bytes.get(..usize::try_from(rows).ok()?.checked_mul(ragged.row_bytes)?)
     }
 
     /// The elements of a field; `None` if there is no such field, or its elements are of another type.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use gpufeed::preprocess::fingerprint;
+use gpufeed::preprocess::{fingerprint, sample_fingerprint};
 use gpufeed::{
     BadSamples, Batch, Element, Feeder, FeederOptions, Field, LayoutError, Loader, LoaderOptions, Normalize, OpenError,
     Preprocess, SampleBuffer, SampleContext, SampleLayout, SampleWriter, Source, SourceError, Strategy, Tolerance,
@@ -102,6 +102,14 @@ fn preprocessing() -> [Option<Normalize>; 2] {
     [None, Some(Normalize::imagenet())]
 }
 
+/// The fingerprint of a sample's fields on the device.
+fn on_device(source: &dyn Source, index: u64) -> u64 {
+    let mut sample = SampleBuffer::new(source.layout()).expect("a little memory");
+    source.read(&SampleContext::of(index), &mut sample.writer()).expect("it is read");
+    let fields = ["image", "mask", "depth", "weight"];
+    sample_fingerprint(&fields.map(|field| fingerprint(sample.bytes(field).expect("there"))))
+}
+
 pub fn every_field_of_a_sample_arrives<B: TestDevice>(backend: &B, strategy: Strategy) {
     for normalize in preprocessing() {
         let preprocess = normalize.clone().map_or(Preprocess::Raw, Preprocess::from);
@@ -116,8 +124,11 @@ pub fn every_field_of_a_sample_arrives<B: TestDevice>(backend: &B, strategy: Str
                 let batch = batch.expect("no error");
                 check(&source, &batch, normalize.as_ref());
                 let sums = batch.fingerprints().expect("read").expect("asked for");
-                let image = |index| crate::loaders::sample_bytes(&*source, index);
-                assert!(batch.indices().iter().zip(sums).all(|(&index, sum)| sum == fingerprint(&image(index))));
+                let right: Vec<u64> = batch.indices().iter().map(|&index| on_device(&*source, index)).collect();
+                assert_eq!(sums, right);
+                let weights = batch.field_fingerprints("weight").expect("read").expect("on the device");
+                let weight = |index: u64| fingerprint(&(-(index as i64)).to_ne_bytes());
+                assert!(batch.indices().iter().zip(weights).all(|(&index, sum)| sum == weight(index)));
                 seen.extend_from_slice(batch.indices());
             }
             seen.sort_unstable();

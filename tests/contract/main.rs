@@ -12,6 +12,7 @@ mod fields;
 mod lanes;
 mod loaders;
 mod moments;
+mod ragged;
 #[path = "../support/skip.rs"]
 mod skip;
 mod trust;
@@ -21,7 +22,7 @@ macro_rules! contract {
     ($name:ident, $open:expr, $strategy:ident) => {
         mod $name {
             use crate::device::run;
-            use crate::{faults, feeders, fields, lanes, loaders, trust};
+            use crate::{faults, feeders, fields, lanes, loaders, ragged, trust};
             use gpufeed::Strategy;
 
             contract!(@tests $open, $strategy;
@@ -39,6 +40,8 @@ macro_rules! contract {
                     memory_is_constant_over_a_thousand_epochs;
                 fields: every_field_of_a_sample_arrives, bad_samples_cost_none_of_the_others_fields,
                     frames_with_several_fields_are_pushed_whole;
+                ragged: every_sample_has_its_own_number_of_rows, half_a_row_and_a_row_too_many_cost_their_batch_by_name,
+                    frames_of_tokens_are_pushed_as_long_as_they_are;
                 feeders: frames_become_batches_in_the_order_they_are_pushed, frames_are_normalised,
                     frames_that_do_not_fit_are_named_and_nothing_is_lost, frames_can_be_awaited,
                     a_device_lost_between_frames_is_an_error;
@@ -56,7 +59,7 @@ macro_rules! contract {
     (direct $name:ident, $open:expr, $strategy:ident) => {
         mod $name {
             use crate::device::run;
-            use crate::{fields, loaders, trust};
+            use crate::{fields, loaders, ragged, trust};
             use gpufeed::Strategy;
 
             contract!(@tests $open, $strategy;
@@ -66,6 +69,7 @@ macro_rules! contract {
                     a_forgotten_batch_costs_its_tensor_only, holding_every_tensor_is_an_error_not_a_hang,
                     batches_can_be_awaited, memory_is_constant_over_a_thousand_epochs;
                 fields: several_fields_are_not_read_in_place;
+                ragged: rows_of_any_number_are_not_read_in_place;
                 trust: an_epoch_goes_on_where_any_token_was_made, padding_fills_the_last_batch;
             );
         }
@@ -73,7 +77,7 @@ macro_rules! contract {
     (loaders $name:ident, $open:expr, $strategy:ident) => {
         mod $name {
             use crate::device::run;
-            use crate::{faults, fields, loaders, trust};
+            use crate::{faults, fields, loaders, ragged, trust};
             use gpufeed::Strategy;
 
             contract!(@tests $open, $strategy;
@@ -87,6 +91,7 @@ macro_rules! contract {
                     an_epoch_that_is_dropped_at_once_is_not_read, an_epoch_may_fail_at_every_sample,
                     a_device_lost_while_slots_are_filled_is_an_error;
                 fields: every_field_of_a_sample_arrives, bad_samples_cost_none_of_the_others_fields;
+                ragged: every_sample_has_its_own_number_of_rows, half_a_row_and_a_row_too_many_cost_their_batch_by_name;
                 trust: an_epoch_goes_on_where_any_token_was_made, skipped_samples_shift_nothing,
                     unordered_batches_are_the_same_batches, a_waiting_user_can_be_cancelled,
                     a_wait_can_end_in_time, padding_fills_the_last_batch;

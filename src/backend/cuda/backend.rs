@@ -58,6 +58,7 @@ impl Backend for CudaBackend {
             staging: (spec.layout.slot_bytes() as u64).saturating_mul(slots),
             device: device_bytes(spec, self.gather()).saturating_mul(device_buffers(spec) as u64),
             outputs: output_bytes(spec)?.saturating_mul(spec.outputs as u64),
+            host: 0,
         };
         let (needed, limit) = (footprint.device.saturating_add(footprint.outputs), self.info().memory);
         match limit {
@@ -136,6 +137,6 @@ pub(super) fn reads_host(spec: &LaneSpec, gather: GatherMethod) -> bool {
 /// Bytes of one output: the tensors, and the fingerprints.
 pub(super) fn output_bytes(spec: &LaneSpec) -> Result<u64, OpenError> {
     let tensors = OutputLayout::new(&spec.preprocess, &spec.layout)?.bytes();
-    let sums = if spec.fingerprints { fingerprint_bytes(spec.layout.batch_size()) } else { 0 };
+    let sums = fingerprint_bytes(spec.fingerprint_count());
     Ok((tensors as u64).saturating_add(sums as u64))
 }

@@ -9,7 +9,7 @@ use super::driver::{
 };
 use super::tuning::parts;
 use crate::backend::LaneSpec;
-use crate::preprocess::{FloatType, Normalize, Preprocess, TensorLayout};
+use crate::preprocess::{FloatType, Normalize, OutputLayout, Preprocess, TensorLayout};
 
 const NORMALIZE: &str = include_str!("../../../shaders/normalize.ptx");
 const GATHER: &str = include_str!("../../../shaders/gather.ptx");
@@ -49,23 +49,41 @@ impl Modules {
 pub(super) struct Kernels {
     normalized: Option<Normalized>,
     gathered: Option<Gathered>,
-    sums: Option<Sums>,
+    /// Of each field; none where fingerprints are not asked for.
+    sums: Vec<Sums>,
     /// Bytes of samples that one launch normalises.
     part_bytes: usize,
 }
 
 impl Kernels {
-    pub(super) fn new(modules: &Modules, spec: &LaneSpec, part_bytes: usize) -> Result<Self, DriverError> {
-        let sample_bytes = spec.layout.payload(1);
+    pub(super) fn new(
+        modules: &Modules,
+        spec: &LaneSpec,
+        output: &OutputLayout,
+        part_bytes: usize,
+    ) -> Result<Self, DriverError> {
+        let fields = if spec.fingerprints { output.fields() } else { &[] };
+        let sums = fields.iter().enumerate().map(|(row, field)| {
+            let (bytes, first) = (field.source_bytes(&spec.layout), row * spec.layout.batch_size());
+            Sums::new(&modules.fingerprint, bytes, field.desc.offset, first)
+        });
+        let sums = sums.collect::<Result<_, _>>()?;
+        Ok(Self { sums, ..Self::without_fingerprints(modules, spec, part_bytes)? })
+    }
+
+    pub(super) fn without_fingerprints(
+        modules: &Modules,
+        spec: &LaneSpec,
+        part_bytes: usize,
+    ) -> Result<Self, DriverError> {
         let plan = match &spec.preprocess {
             Preprocess::Raw => None,
             Preprocess::Normalize(normalize) => shape(spec, normalize).map(|shape| (shape, affine(normalize))),
         };
         let normalized = plan.map(|(shape, affine)| Normalized::new(&modules.normalize, shape, affine));
         let gathered = plan.map(|(shape, affine)| Gathered::new(&modules.gather, shape, affine));
-        let sums = spec.fingerprints.then(|| Sums::new(&modules.fingerprint, sample_bytes));
         let (normalized, gathered) = (normalized.transpose()?, gathered.transpose()?);
-        Ok(Self { normalized, gathered, sums: sums.transpose()?, part_bytes })
+        Ok(Self { normalized, gathered, sums: Vec::new(), part_bytes })
     }
 
     /// Whether there is anything to normalise.
@@ -73,7 +91,8 @@ impl Kernels {
         self.normalized.is_some()
     }
 
-    /// Queues what turns `samples` samples in `from` into the tensor; where there is nothing to normalise `from` is the tensor.
+    /// Queues what turns `samples` samples in `from` into the tensor, whose other fields are in `to` already; where there is nothing to
+    /// normalise `from` is `to`.
     pub(super) fn launch(
         &self,
         stream: &CudaStream,
@@ -86,10 +105,10 @@ impl Kernels {
             let mut parts = parts(samples, normalized.sample_bytes(), self.part_bytes);
             parts.try_for_each(|part| normalized.launch(stream, from, to, part))?;
         }
-        match (&self.sums, sums) {
-            (Some(kernel), Some(sums)) => kernel.launch(stream, &Samples::Following(from), samples, sums),
-            _ => Ok(()),
-        }
+        let Some(sums) = sums else { return Ok(()) };
+        // The first field is read where it arrived, the others where they are delivered.
+        let mut read = self.sums.iter().zip(std::iter::once(from).chain(std::iter::repeat(to)));
+        read.try_for_each(|(kernel, from)| kernel.launch(stream, &Samples::Following(from), samples, sums))
     }
 
     /// Queues what gathers and normalises the samples at `offsets`, which `on_device` holds too.
@@ -105,7 +124,7 @@ impl Kernels {
         if let Some(gathered) = &self.gathered {
             gathered.launch(stream, direct.memory(), offsets, on_device, to)?;
         }
-        match (&self.sums, sums) {
+        match (self.sums.first(), sums) {
             (Some(kernel), Some(sums)) => {
                 let from = Samples::Scattered(direct.memory(), offsets, on_device);
                 kernel.launch(stream, &from, offsets.len(), sums)
@@ -136,9 +155,9 @@ fn affine(normalize: &Normalize) -> Affine {
     affine
 }
 
-/// Bytes of a batch's fingerprints.
-pub(super) fn fingerprint_bytes(samples: usize) -> usize {
-    samples.saturating_mul(8)
+/// Bytes of so many fingerprints.
+pub(super) fn fingerprint_bytes(count: usize) -> usize {
+    count.saturating_mul(8)
 }
 
 #[cfg(test)]

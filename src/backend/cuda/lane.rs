@@ -166,7 +166,7 @@ impl Lane for CudaLane {
             DeviceMemory::new(context, bytes).map_err(|error| lost.allocation(what, bytes as u64, error))
         };
         let memory = make("a tensor", self.output_bytes)?;
-        let sums = self.spec.fingerprints.then(|| fingerprint_bytes(self.spec.layout.batch_size()));
+        let sums = self.spec.fingerprints.then(|| fingerprint_bytes(self.spec.fingerprint_count()));
         let sums = sums.map(|bytes| make("fingerprints", bytes)).transpose()?;
         let bytes = memory.bytes() + sums.as_ref().map_or(0, DeviceMemory::bytes);
         let allocations = 1 + u64::from(sums.is_some());

@@ -51,7 +51,7 @@ impl CudaBackend {
         let pair = |_| Ok((DeviceMemory::new(self.context(), from)?, DeviceMemory::new(self.context(), to)?));
         let sets = (0..SETS).map(pair).collect::<Result<Vec<_>, DriverError>>()?;
         // Whole batches: what the kernel reaches, and not what is left to others between its parts.
-        let kernels = Kernels::new(self.modules(), &LaneSpec { fingerprints: false, ..spec.clone() }, usize::MAX)?;
+        let kernels = Kernels::without_fingerprints(self.modules(), spec, usize::MAX)?;
         let copy = self.modules().copy()?;
         let stream = Stream::new(self.context())?;
         let normalize = self.rate(&stream, at_least, |turn| {

@@ -34,7 +34,7 @@ impl CudaLane {
         let direct = reader(backend, spec, || vec![Arc::clone(&upload), Arc::clone(&compute)])?;
         let buffers = make_buffers(backend, spec)?;
         let in_flight = spec.slots + spec.outputs;
-        let kernels = Kernels::new(backend.modules(), spec, tuning.part_bytes).map_err(failed)?;
+        let kernels = Kernels::new(backend.modules(), spec, &tensors, tuning.part_bytes).map_err(failed)?;
         let computes = kernels.normalizes() || spec.fingerprints;
         let timing = spec.timing.then(|| Timing::new(context, &compute, in_flight, computes));
         Ok(Self {

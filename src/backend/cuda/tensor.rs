@@ -142,9 +142,9 @@ impl Tensor for CudaTensor {
         self.read_back(&self.0.memory, desc.offset, desc.byte_len())
     }
 
-    fn fingerprints(&self, samples: usize) -> Result<Option<Vec<Fingerprint>>, DeviceError> {
+    fn fingerprints(&self, count: usize) -> Result<Option<Vec<Fingerprint>>, DeviceError> {
         let Some(sums) = &self.0.fingerprints else { return Ok(None) };
-        let bytes = self.read_back(sums, 0, fingerprint_bytes(samples))?;
+        let bytes = self.read_back(sums, 0, fingerprint_bytes(count))?;
         Ok(Some(bytes.as_chunks().0.iter().map(|&word| u64::from_le_bytes(word)).collect()))
     }
 }

@@ -75,6 +75,7 @@ impl Backend for HostBackend {
             staging: (spec.layout.slot_bytes() as u64).saturating_mul(spec.slots as u64),
             device: 0,
             outputs: (output as u64).saturating_mul(spec.outputs as u64),
+            host: 0,
         })
     }
 

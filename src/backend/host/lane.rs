@@ -23,7 +23,7 @@ const POLL_INTERVAL: Duration = Duration::from_micros(20);
 pub struct HostLane {
     layout: BatchLayout,
     output_bytes: usize,
-    fingerprints: bool,
+    fingerprints: usize,
     faults: Arc<FaultState>,
     queue: Arc<Queue>,
     slots: SlotPool<HostMemory>,
@@ -43,7 +43,7 @@ impl HostLane {
         Ok(Self {
             layout: spec.layout.clone(),
             output_bytes,
-            fingerprints: spec.fingerprints,
+            fingerprints: spec.fingerprint_count(),
             queue: Arc::new(queue),
             faults,
             memory: MemoryUse { held: Footprint { staging, ..Footprint::default() }, allocations: slots.len() as u64 },

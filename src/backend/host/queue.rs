@@ -177,9 +177,10 @@ impl DeviceProgress<StagedSlot, Work> for Device<'_> {
         let layout = &self.queue.layout;
         let payload = &slot.memory[..layout.payload(slot.samples)];
         work.tensor.write(&self.queue.kernel, payload, layout.payload(1));
-        for field in self.queue.tensors.tail() {
-            let tensor = field.of(slot.samples);
-            work.tensor.copy(&slot.memory[field.slot_offset..][..tensor.byte_len()], tensor.offset);
+        for (number, field) in self.queue.tensors.tail().iter().enumerate() {
+            let (tensor, first) = (field.of(slot.samples), (number + 1) * layout.batch_size());
+            let elements = &slot.memory[field.slot_offset..][..tensor.byte_len()];
+            work.tensor.copy(elements, tensor.offset, field.of(1).byte_len(), first);
         }
         work.took = start.map_or(Duration::ZERO, |start| start.elapsed());
         self.freed.push((slot.number, slot.memory));

@@ -42,14 +42,26 @@ struct State {
     error: Option<DeviceError>,
 }
 
+impl State {
+    /// Computes the fingerprints of a field's samples, where they are asked for.
+    fn sum(&mut self, samples: &[u8], sample_bytes: usize, first: usize) {
+        let fingerprints = self.fingerprints.iter_mut().flat_map(|all| &mut all[first..]);
+        for (sum, sample) in fingerprints.zip(samples.chunks_exact(sample_bytes)) {
+            *sum = fingerprint(sample);
+        }
+    }
+}
+
 impl HostTensor {
+    /// With room for so many fingerprints.
+    ///
     /// # Errors
     /// [`DeviceError::OutOfMemory`].
-    pub(super) fn new(bytes: usize, fingerprints: bool, queue: Arc<Queue>) -> Result<Self, DeviceError> {
+    pub(super) fn new(bytes: usize, fingerprints: usize, queue: Arc<Queue>) -> Result<Self, DeviceError> {
         let refused = |_| DeviceError::OutOfMemory { what: "an output tensor".into(), bytes: bytes as u64 };
         let state = State {
             memory: HostMemory::new(bytes).map_err(refused)?,
-            fingerprints: fingerprints.then(Vec::new),
+            fingerprints: (fingerprints > 0).then(|| vec![0; fingerprints]),
             pending: 0,
             error: None,
         };
@@ -76,15 +88,14 @@ impl HostTensor {
     pub(super) fn write(&self, kernel: &Kernel, samples: &[u8], sample_bytes: usize) {
         let mut state = self.lock();
         kernel.run(samples, &mut state.memory);
-        if let Some(fingerprints) = &mut state.fingerprints {
-            fingerprints.clear();
-            fingerprints.extend(samples.chunks_exact(sample_bytes).map(fingerprint));
-        }
+        state.sum(samples, sample_bytes, 0);
     }
 
-    /// Copies a field that nothing is computed from to a byte of the output.
-    pub(super) fn copy(&self, elements: &[u8], offset: usize) {
-        self.lock().memory[offset..offset + elements.len()].copy_from_slice(elements);
+    /// Copies a field that nothing is computed from to a byte of the output. Its samples' fingerprints are those from `first` on.
+    pub(super) fn copy(&self, elements: &[u8], offset: usize, sample_bytes: usize, first: usize) {
+        let mut state = self.lock();
+        state.memory[offset..offset + elements.len()].copy_from_slice(elements);
+        state.sum(elements, sample_bytes, first);
     }
 
     /// Marks one submission as finished.
@@ -168,9 +179,9 @@ impl Tensor for HostTensor {
         self.with(desc, <[u8]>::to_vec)
     }
 
-    fn fingerprints(&self, samples: usize) -> Result<Option<Vec<Fingerprint>>, DeviceError> {
+    fn fingerprints(&self, count: usize) -> Result<Option<Vec<Fingerprint>>, DeviceError> {
         let state = self.written()?;
-        Ok(state.fingerprints.as_ref().map(|all| all[..samples.min(all.len())].to_vec()))
+        Ok(state.fingerprints.as_ref().map(|all| all[..count.min(all.len())].to_vec()))
     }
 }
 
@@ -189,7 +200,7 @@ mod tests {
         let tensors = OutputLayout::new(&Preprocess::Raw, &layout).expect("valid");
         let queue = Arc::new(Queue::new(kernel, layout, tensors, faults, 1, false));
         for bytes in [1 << 50, usize::MAX] {
-            let refused = HostTensor::new(bytes, false, Arc::clone(&queue)).expect_err("no machine has that");
+            let refused = HostTensor::new(bytes, 0, Arc::clone(&queue)).expect_err("no machine has that");
             assert_eq!(refused, DeviceError::OutOfMemory { what: "an output tensor".into(), bytes: bytes as u64 });
         }
     }

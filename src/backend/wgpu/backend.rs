@@ -61,7 +61,7 @@ impl Backend for WgpuBackend {
             }
             _ => ((spec.layout.slot_bytes() as u64).saturating_mul(spec.slots as u64), device),
         };
-        Ok(Footprint { staging, device, outputs: output_bytes(spec).saturating_mul(spec.outputs as u64) })
+        Ok(Footprint { staging, device, outputs: output_bytes(spec).saturating_mul(spec.outputs as u64), host: 0 })
     }
 
     fn for_single_batches(&self) -> Self {

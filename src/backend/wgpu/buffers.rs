@@ -24,7 +24,7 @@ pub(super) fn device_bytes(spec: &LaneSpec, tuning: Tuning) -> u64 {
 /// Bytes of one output: the tensors, and the fingerprints.
 pub(super) fn output_bytes(spec: &LaneSpec) -> u64 {
     let tensors = OutputLayout::new(&spec.preprocess, &spec.layout);
-    let sums = if spec.fingerprints { fingerprint_bytes(spec.layout.batch_size()) } else { 0 };
+    let sums = fingerprint_bytes(spec.fingerprint_count());
     tensors.map_or(u64::MAX, |tensors| (tensors.bytes() as u64).saturating_add(sums))
 }
 

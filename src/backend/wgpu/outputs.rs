@@ -13,7 +13,7 @@ use crate::preprocess::Preprocess;
 impl WgpuLane {
     pub(super) fn make_output(&mut self) -> Result<WgpuTensor, DeviceError> {
         let spec = &self.spec;
-        let sums = if spec.fingerprints { fingerprint_bytes(spec.layout.batch_size()) } else { 0 };
+        let sums = fingerprint_bytes(spec.fingerprint_count());
         let tensor = self.memory_of_output("gpufeed tensor", output_bytes(spec) - sums)?;
         let fingerprints = match sums {
             0 => None,

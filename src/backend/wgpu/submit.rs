@@ -57,10 +57,10 @@ impl WgpuLane {
         if let Some((timing, set)) = timed {
             timing.copied(set, &mut encoder);
         }
+        self.record_fields(&mut encoder, self.kernels_read(slot), output, samples);
         if let Some(bindings) = output.bindings(slot) {
             self.kernels.encode(&mut encoder, bindings, samples);
         }
-        self.record_fields(&mut encoder, self.kernels_read(slot), output, samples);
         if let Some((timing, set)) = timed {
             timing.end(set, &mut encoder);
         }

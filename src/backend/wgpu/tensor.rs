@@ -207,11 +207,11 @@ impl Tensor for WgpuTensor {
         read_back(&self.0.backend, self.buffer(), desc.offset as u64, desc.byte_len())
     }
 
-    fn fingerprints(&self, samples: usize) -> Result<Option<Vec<Fingerprint>>, DeviceError> {
+    fn fingerprints(&self, count: usize) -> Result<Option<Vec<Fingerprint>>, DeviceError> {
         let Some(sums) = &self.0.fingerprints else { return Ok(None) };
-        let bytes = usize::try_from(fingerprint_bytes(samples)).unwrap_or(usize::MAX);
+        let bytes = usize::try_from(fingerprint_bytes(count)).unwrap_or(usize::MAX);
         let bytes = read_back(&self.0.backend, sums, 0, bytes)?;
-        Ok(Some(bytes.as_chunks().0.iter().take(samples).map(|&word| u64::from_le_bytes(word)).collect()))
+        Ok(Some(bytes.as_chunks().0.iter().take(count).map(|&word| u64::from_le_bytes(word)).collect()))
     }
 }
 

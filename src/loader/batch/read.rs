@@ -6,7 +6,7 @@ use super::Batch;
 use crate::backend::{Backend, Tensor};
 use crate::error::DeviceError;
 use crate::layout::{Element, FieldKey};
-use crate::preprocess::{Fingerprint, TensorDesc, batch_fingerprint};
+use crate::preprocess::{Fingerprint, TensorDesc, batch_fingerprint, sample_fingerprint};
 
 impl<B: Backend> Batch<B> {
     /// Waits for the device and reads the first field's tensor back: its elements in native byte order, without padding. For checks and
@@ -40,14 +40,46 @@ impl<B: Backend> Batch<B> {
         Ok(to_f32(self.desc.dtype, &bytes))
     }
 
-    /// Waits for the device and reads each sample's fingerprint, computed there over the delivered bytes of its first field. `None` unless the loader
-    /// was made with [`fingerprints`](crate::LoaderOptions::fingerprints).
+    /// Waits for the device and reads each sample's fingerprint, computed there over the delivered bytes of all of its fields on the device:
+    /// [`sample_fingerprint`] of those that [`field_fingerprints`](Self::field_fingerprints) tells apart. `None` unless the loader was made
+    /// with [`fingerprints`](crate::LoaderOptions::fingerprints).
     ///
     /// # Errors
     /// The device's error.
     pub fn fingerprints(&self) -> Result<Option<Vec<Fingerprint>>, DeviceError> {
-        let (tensor, samples) = (self.tensor().clone(), self.len());
-        self.on_pump(move || tensor.fingerprints(samples))
+        let Some(all) = self.all_fingerprints()? else { return Ok(None) };
+        if self.tensors.fields().len() == 1 {
+            return Ok(Some(all));
+        }
+        let fields_of = |sample| all.iter().skip(sample).step_by(self.batch_size()).copied().collect::<Vec<_>>();
+        Ok(Some((0..self.len()).map(|sample| sample_fingerprint(&fields_of(sample))).collect()))
+    }
+
+    /// As [`fingerprints`](Self::fingerprints), of one field by its name or number. The first field's are of its bytes before
+    /// [preprocessing](crate::Preprocess); a ragged one's are of its bytes with the zeros behind its rows. `None` also where there is no
+    /// such field on the device.
+    ///
+    /// # Errors
+    /// The device's error.
+    pub fn field_fingerprints(&self, field: impl FieldKey) -> Result<Option<Vec<Fingerprint>>, DeviceError> {
+        let row = self.output().host.position(field).and_then(|number| self.tensors.position(number));
+        let (Some(row), Some(all)) = (row, self.all_fingerprints()?) else { return Ok(None) };
+        Ok(Some(all.into_iter().skip(row * self.batch_size()).take(self.len()).collect()))
+    }
+
+    /// Field after field, with room for a full batch each.
+    fn all_fingerprints(&self) -> Result<Option<Vec<Fingerprint>>, DeviceError> {
+        let count = match self.tensors.fields().len() {
+            1 => self.len(),
+            fields => fields * self.batch_size(),
+        };
+        let tensor = self.tensor().clone();
+        self.on_pump(move || tensor.fingerprints(count))
+    }
+
+    /// Of a full batch.
+    fn batch_size(&self) -> usize {
+        self.tensors.first().desc.shape.as_slice()[0]
     }
 
     /// Waits for the device and gives one number for the whole batch: over its indices and the [`fingerprints`](Self::fingerprints) of

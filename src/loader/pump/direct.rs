@@ -115,9 +115,10 @@ impl Direct {
                 let sample = SampleContext::of(index).in_epoch(sampler.epoch()).with_seed(self.seed);
                 let mut writer = SampleWriter::on_host(&self.layout, host.bytes_mut(), position);
                 self.source.write_host_fields(&sample, &mut writer)?;
-                writer.short_field().map_or(Ok(()), |short| Err(Refusal::Short(short)))?;
+                writer.finish().map_err(Refusal::Short)?;
             }
         }
+        host.pack(self.offsets.len());
         Ok(())
     }
 }

@@ -24,8 +24,8 @@ impl MemoryBudget {
     /// Whether another loader fits beside these: those of one batch layout are about as large.
     pub(super) fn has_one_more(&self, open: impl Iterator<Item = Footprint>) -> bool {
         let (mut host, mut device, mut loaders) = (0u64, 0u64, 0u64);
-        for Footprint { staging, device: scratch, outputs } in open {
-            host = host.saturating_add(staging);
+        for Footprint { staging, device: scratch, outputs, host: own } in open {
+            host = host.saturating_add(staging).saturating_add(own);
             device = device.saturating_add(scratch).saturating_add(outputs);
             loaders += 1;
         }
@@ -46,10 +46,14 @@ mod tests {
 
     #[test]
     fn loaders_stay_open_as_far_as_there_is_memory_where_theirs_lies() {
-        let loader = Footprint { staging: 10, device: 20, outputs: 80 };
+        let loader = Footprint { staging: 6, device: 20, outputs: 80, host: 4 };
         let fits = |budget: MemoryBudget, open: usize| budget.has_one_more(std::iter::repeat_n(loader, open));
         let card = MemoryBudget { host: 30, device: Some(1000), all: u64::MAX };
-        assert_eq!([0, 2, 3].map(|open| fits(card, open)), [true, true, false], "staging is the host's");
+        assert_eq!(
+            [0, 2, 3].map(|open| fits(card, open)),
+            [true, true, false],
+            "staging and fields on the host are the host's"
+        );
         let shared = MemoryBudget { host: 330, device: None, all: u64::MAX };
         assert_eq!([2, 3].map(|open| fits(shared, open)), [true, false]);
         assert_eq!(

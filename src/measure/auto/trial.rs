@@ -180,7 +180,7 @@ impl<B: Backend> TrialContext<B> {
         let number = batch.number();
         let few = batch.len().min(CHECKED);
         let tensor = batch.read().map_err(|source| VerifyError::ReadBack { batch: number, source })?;
-        checker.read(number, &batch.indices()[..few])?;
+        checker.read(batch.epoch(), number, &batch.indices()[..few])?;
         checker.tensor(number, &tensor[..tensor.len() / batch.len() * few])?;
         Ok(true)
     }

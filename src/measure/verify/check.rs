@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use super::oracle::{Oracle, Wrong, raw};
+use crate::backend::Backend;
 use crate::error::OpenError;
-use crate::layout::BatchLayout;
-use crate::loader::{LoaderOptions, Sampler};
+use crate::layout::{BatchLayout, Placement};
+use crate::loader::{Batch, LoaderOptions, Sampler};
 use crate::measure::outcome::{Mismatch, VerifyError};
-use crate::preprocess::{Fingerprint, Preprocess, fingerprint};
+use crate::preprocess::{Fingerprint, OutputLayout, Preprocess, fingerprint, sample_fingerprint};
 use crate::source::{SampleContext, Source};
 use crate::staging::SampleBuffer;
 
@@ -15,10 +16,15 @@ use crate::staging::SampleBuffer;
 pub(in crate::measure) struct Checker {
     source: Arc<dyn Source>,
     layout: BatchLayout,
+    tensors: OutputLayout,
     oracle: Option<Oracle>,
+    /// The loader's; zero where it has none.
+    seed: u64,
     indices: Vec<u64>,
-    /// The first field of a batch's samples.
-    bytes: Vec<u8>,
+    /// Of each field those of a batch's samples, one after the other: with the zeros behind the rows of ragged ones on the device.
+    bytes: Vec<Vec<u8>>,
+    /// Of each ragged field where each sample's rows end; of others nothing.
+    ends: Vec<Vec<i32>>,
     sample: SampleBuffer,
 }
 
@@ -30,7 +36,10 @@ impl Checker {
             (Preprocess::Normalize(normalize), Some(image)) => Some(Oracle::new(normalize, image)?),
             _ => None,
         };
-        Ok(Self { source, layout, oracle, indices: Vec::new(), bytes: Vec::new(), sample })
+        let (tensors, fields) = (OutputLayout::new(&options.preprocess, &layout)?, layout.sample().fields().len());
+        let (bytes, ends) = (vec![Vec::new(); fields], vec![Vec::new(); fields]);
+        let (seed, indices) = (options.seed.unwrap_or_default(), Vec::new());
+        Ok(Self { source, layout, tensors, oracle, seed, indices, bytes, ends, sample })
     }
 
     pub(in crate::measure) fn source(&self) -> &dyn Source {
@@ -50,32 +59,78 @@ impl Checker {
     }
 
     /// Reads these samples, to compare the batch with.
-    pub(in crate::measure) fn read(&mut self, batch: u64, indices: &[u64]) -> Result<(), VerifyError> {
-        let sample_bytes = self.layout.payload(1);
+    pub(in crate::measure) fn read(&mut self, epoch: u64, batch: u64, indices: &[u64]) -> Result<(), VerifyError> {
         self.indices = indices.to_vec();
-        self.bytes.resize(sample_bytes * indices.len(), 0);
-        for (&index, bytes) in indices.iter().zip(self.bytes.chunks_exact_mut(sample_bytes)) {
+        self.bytes.iter_mut().for_each(Vec::clear);
+        self.ends.iter_mut().for_each(Vec::clear);
+        for &index in indices {
             let mut out = self.sample.writer();
-            let read = self.source.read(&SampleContext::of(index), &mut out);
-            let read = read.and_then(|()| match out.short_field() {
-                None => Ok(()),
-                Some(short) => Err(format!("{} bytes are missing", short.expected - short.written).into()),
+            let context = SampleContext::of(index).in_epoch(epoch).with_seed(self.seed);
+            let read = self.source.read(&context, &mut out);
+            let read = read.and_then(|()| match out.finish() {
+                Ok(()) => Ok(()),
+                Err(short) => Err(format!("{} bytes are missing", short.expected - short.written).into()),
             });
             read.map_err(|source| VerifyError::Source { batch, index, source })?;
-            bytes.copy_from_slice(self.sample.bytes(0).unwrap_or_default());
+            self.take_sample();
         }
         Ok(())
+    }
+
+    /// Keeps the fields of the sample that was read.
+    fn take_sample(&mut self) {
+        for (number, span) in self.layout.spans().iter().enumerate() {
+            let (all, own) = (&mut self.bytes[number], self.sample.bytes(number).unwrap_or_default());
+            all.extend_from_slice(own);
+            if let Some(ragged) = self.layout.ragged_field(number) {
+                let (before, rows) =
+                    (self.ends[number].last().copied().unwrap_or_default(), own.len() / ragged.row_bytes);
+                self.ends[number].push(before + rows as i32);
+                if span.placement == Placement::Device {
+                    all.resize(all.len() + span.bytes - own.len(), 0);
+                }
+            }
+        }
     }
 
     /// Compares the device's fingerprints with those of the samples that were read.
     pub(in crate::measure) fn fingerprints(&self, batch: u64, got: Option<&[Fingerprint]>) -> Result<(), Mismatch> {
         let got = got.unwrap_or_default();
         length(batch, "fingerprints", self.indices.len(), got.len())?;
-        let samples = self.bytes.chunks_exact(self.layout.payload(1));
-        for ((&index, sample), &got) in self.indices.iter().zip(samples).zip(got) {
-            let expected = fingerprint(sample);
+        for (at, (&index, &got)) in self.indices.iter().zip(got).enumerate() {
+            let fields = self.tensors.fields().iter().map(|field| {
+                let bytes = field.source_bytes(&self.layout);
+                fingerprint(&self.bytes[field.field][at * bytes..][..bytes])
+            });
+            let expected = sample_fingerprint(&fields.collect::<Vec<_>>());
             if expected != got {
                 return Err(Mismatch::Fingerprint { batch, index, expected, got });
+            }
+        }
+        Ok(())
+    }
+
+    /// Compares the fields on the host, and where the rows of ragged ones are, with those of the samples that were read.
+    pub(in crate::measure) fn host_fields<B: Backend>(&self, batch: &Batch<B>) -> Result<(), Mismatch> {
+        for (number, field) in self.layout.sample().fields().iter().enumerate() {
+            let ends = batch.offsets(number).map_or(&[][..], |offsets| &offsets[1..]);
+            let bytes = batch.host_bytes(number);
+            if ends != self.ends[number] || bytes.is_some_and(|bytes| bytes != self.bytes[number]) {
+                return Err(Mismatch::Field { batch: batch.number(), field: field.name().to_owned() });
+            }
+        }
+        Ok(())
+    }
+
+    /// Compares the whole tensors of the fields behind the first with the samples that were read.
+    pub(in crate::measure) fn further_tensors<B: Backend>(&self, batch: &Batch<B>) -> Result<(), VerifyError> {
+        for field in self.tensors.tail() {
+            let number = batch.number();
+            let read = batch.read_field(field.field);
+            let read = read.map_err(|source| VerifyError::ReadBack { batch: number, source })?;
+            if read.as_deref() != Some(&self.bytes[field.field]) {
+                let field = self.layout.sample().fields()[field.field].name().to_owned();
+                return Err(Mismatch::Field { batch: number, field }.into());
             }
         }
         Ok(())
@@ -84,9 +139,10 @@ impl Checker {
     /// Compares a whole tensor with what the samples that were read should become.
     pub(in crate::measure) fn tensor(&self, batch: u64, tensor: &[u8]) -> Result<(), Mismatch> {
         let scale = self.oracle.as_ref().map_or(1, |oracle| oracle.dtype.size());
-        length(batch, "bytes", self.bytes.len() * scale, tensor.len())?;
+        let bytes = &self.bytes[0];
+        length(batch, "bytes", bytes.len() * scale, tensor.len())?;
         let sample = self.layout.payload(1);
-        let pairs = self.bytes.chunks_exact(sample).zip(tensor.chunks_exact(sample * scale));
+        let pairs = bytes.chunks_exact(sample).zip(tensor.chunks_exact(sample * scale));
         for (&index, (sample, tensor)) in self.indices.iter().zip(pairs) {
             let wrong = match &self.oracle {
                 None => raw(sample, tensor),

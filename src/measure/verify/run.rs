@@ -1,8 +1,9 @@
 //! Checking what a loader delivers, batch by batch, before any of it is timed.
 //!
 //! An untimed epoch runs with the very settings that will be timed. Of every batch the indices are compared with the sampler's
-//! order, and the device's fingerprint of each sample with the CPU's own, of the sample as the source reads it once more. Of the
-//! first, a middle and the last batch (of small batches: of all) the whole tensor is read back and compared with the f64 oracle.
+//! order, the device's fingerprint of each sample, over all of its fields there, with the CPU's own, of the sample as the source reads it
+//! once more, and the fields on the host with that. Of the first, a middle and the last batch (of small batches: of all) the tensors are read
+//! back whole: the first field's is compared with the f64 oracle, the others with the source's bytes.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -102,16 +103,18 @@ fn check_batch<B: Backend>(
     let number = batch.number();
     let read_back = |source| VerifyError::ReadBack { batch: number, source };
     checker.indices(&order(checker.source(), options, batch.epoch()), number, batch.indices())?;
-    checker.read(number, batch.indices())?;
+    checker.read(batch.epoch(), number, batch.indices())?;
+    checker.host_fields(batch)?;
     let fingerprints = batch.fingerprints().map_err(read_back)?;
     checker.fingerprints(number, fingerprints.as_deref())?;
     if whole {
         checker.tensor(number, &batch.read().map_err(read_back)?)?;
+        checker.further_tensors(batch)?;
     }
     Ok(())
 }
 
-/// Checks the last batch of a timed round: indices and the whole tensor.
+/// Checks the last batch of a timed round: indices, fields on the host and the whole tensors.
 ///
 /// # Errors
 /// As [`verify`].
@@ -122,9 +125,11 @@ pub(in crate::measure) fn check_timed<B: Backend>(
 ) -> Result<(), VerifyError> {
     let number = batch.number();
     checker.indices(&order(checker.source(), options, batch.epoch()), number, batch.indices())?;
-    checker.read(number, batch.indices())?;
+    checker.read(batch.epoch(), number, batch.indices())?;
+    checker.host_fields(batch)?;
     let tensor = batch.read().map_err(|source| VerifyError::ReadBack { batch: number, source })?;
-    Ok(checker.tensor(number, &tensor)?)
+    checker.tensor(number, &tensor)?;
+    checker.further_tensors(batch)
 }
 
 fn order(source: &dyn Source, options: &LoaderOptions, epoch: u64) -> Sampler {

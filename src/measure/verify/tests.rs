@@ -3,7 +3,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::*;
 use crate::backend::host::{Faults, HostBackend};
 use crate::error::SourceError;
-use crate::layout::SampleLayout;
+use crate::layout::{Element, Field, SampleLayout};
 use crate::measure::outcome::Mismatch;
 use crate::preprocess::{FloatType, Normalize, Preprocess, TensorLayout};
 use crate::source::{SampleContext, random_images};
@@ -85,7 +85,7 @@ fn a_tensor_is_compared_value_by_value() {
         let options = options(preprocess);
         let source = images(4);
         let mut checker = Checker::new(Arc::clone(&source), &options).expect("fits");
-        checker.read(0, &[2, 1]).expect("read");
+        checker.read(0, 0, &[2, 1]).expect("read");
         let mut loader =
             Loader::new(&HostBackend::new(), source, LoaderOptions { seed: None, batch_size: 3, ..options.clone() })
                 .expect("a loader");
@@ -109,7 +109,7 @@ fn a_tensor_is_compared_value_by_value() {
 fn what_is_not_a_number_is_wrong() {
     let options = options(Normalize::imagenet().into());
     let mut checker = Checker::new(images(1), &options).expect("fits");
-    checker.read(0, &[0]).expect("read");
+    checker.read(0, 0, &[0]).expect("read");
     let nan: Vec<u8> = f32::NAN.to_ne_bytes().repeat(105);
     assert!(matches!(checker.tensor(0, &nan), Err(Mismatch::Value { element: 0, .. })));
 }
@@ -124,7 +124,7 @@ fn a_wrong_order_and_missing_fingerprints_are_named() {
     assert_eq!(wrong, Mismatch::Index { batch: 1, position: 1, expected: Some(5), got: Some(6) });
     let short = checker.indices(&order, 0, &[0]).expect_err("short");
     assert_eq!(short, Mismatch::Index { batch: 0, position: 1, expected: Some(1), got: None });
-    checker.read(0, &[3]).expect("read");
+    checker.read(0, 0, &[3]).expect("read");
     assert!(matches!(checker.fingerprints(0, None), Err(Mismatch::Length { expected: 1, got: 0, .. })));
 }
 
@@ -133,4 +133,58 @@ fn a_lost_device_is_told_from_wrong_data() {
     let backend = HostBackend::with_faults(Faults { lose_at_submission: Some(3), ..Faults::default() });
     let error = verify(&backend, &images(100), &options(Preprocess::Raw), ALL, None, &|| false).err().expect("lost");
     assert!(error.is_lost() && !error.is_wrong_data(), "{error}");
+}
+
+/// Pictures with a mask, boxes and a name of as many letters as the numbers drawn say; `wrong` makes a field another at its second reading.
+struct Detections {
+    wrong: Option<&'static str>,
+    reads: AtomicU64,
+}
+
+impl Source for Detections {
+    fn layout(&self) -> SampleLayout {
+        let fields = [
+            Field::image("image", 3, 5, 3),
+            Field::array("mask", Element::U8, &[5]),
+            Field::ragged("boxes", Element::F32, 3, &[4]),
+            Field::ragged("name", Element::U8, 9, &[]).map(Field::on_host),
+            Field::array("score", Element::F32, &[]).map(Field::on_host),
+        ];
+        fields.into_iter().collect::<Result<Vec<_>, _>>().and_then(SampleLayout::new).expect("a sample")
+    }
+
+    fn len(&self) -> u64 {
+        10
+    }
+
+    fn read(&self, sample: &SampleContext, out: &mut SampleWriter<'_>) -> Result<(), SourceError> {
+        // Every sample is read once by a worker and once to compare.
+        let second = sample.index == 7 && self.reads.fetch_add(1, Ordering::Relaxed) > 0;
+        let draw = sample.random_seed() as usize;
+        let wrong = |field: &str| u8::from(second && self.wrong == Some(field));
+        out.write(&[sample.index as u8; 45])?;
+        out.field("mask")?.write(&[draw as u8 ^ wrong("mask"); 5])?;
+        let rows = draw % 3 + usize::from(wrong("boxes"));
+        out.field("boxes")?.values(&vec![draw as f32; 4 * rows])?;
+        out.field("name")?.write(&vec![b'a'; draw % 9 + usize::from(wrong("name"))])?;
+        out.field("score")?.value(sample.index as f32 + f32::from(wrong("score")))?;
+        Ok(())
+    }
+}
+
+#[test]
+fn every_field_is_compared_and_a_wrong_one_is_named() {
+    let run_with = |wrong| {
+        let source: Arc<dyn Source> = Arc::new(Detections { wrong, reads: AtomicU64::new(0) });
+        run(&source, &options(Normalize::imagenet().into()), ALL)
+    };
+    assert_eq!(run_with(None).expect("right").samples, 10);
+    for wrong in ["boxes", "name", "score"] {
+        match run_with(Some(wrong)) {
+            Err(VerifyError::Wrong(Mismatch::Field { field, .. })) => assert_eq!(field, wrong),
+            other => panic!("{wrong}: {other:?}"),
+        }
+    }
+    let masks = run_with(Some("mask"));
+    assert!(matches!(masks, Err(VerifyError::Wrong(Mismatch::Fingerprint { index: 7, .. }))), "{masks:?}");
 }

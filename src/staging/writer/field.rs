@@ -10,6 +10,7 @@ use std::slice;
 
 use super::super::{Access, stream};
 use super::file;
+use super::rows::Rows;
 use crate::layout::{Field, Scalar};
 
 /// Memory for one field of one sample, written from front to back. See [`SampleWriter`](super::SampleWriter).
@@ -19,6 +20,8 @@ pub struct FieldWriter<'w> {
     len: usize,
     access: Access,
     field: Option<&'w Field>,
+    /// Of a ragged field.
+    rows: Option<Rows<'w>>,
     /// At most `len`.
     written: &'w mut usize,
     memory: PhantomData<&'w mut [u8]>,
@@ -33,12 +36,13 @@ impl<'w> FieldWriter<'w> {
         len: usize,
         access: Access,
         field: Option<&'w Field>,
+        rows: Option<Rows<'w>>,
         written: &'w mut usize,
     ) -> Self {
-        Self { base, len, access, field, written, memory: PhantomData }
+        Self { base, len, access, field, rows, written, memory: PhantomData }
     }
 
-    /// Bytes of the field.
+    /// Bytes of the field; of a ragged one, the most that it may have.
     #[must_use]
     pub fn len(&self) -> usize {
         self.len
@@ -56,7 +60,7 @@ impl<'w> FieldWriter<'w> {
         *self.written
     }
 
-    /// Bytes still to be written.
+    /// Bytes still to be written; of a ragged field, those that still may be.
     #[must_use]
     pub fn remaining(&self) -> usize {
         self.len - *self.written
@@ -76,7 +80,7 @@ impl<'w> FieldWriter<'w> {
             // SAFETY: as above.
             unsafe { at.copy_from_nonoverlapping(NonNull::from(bytes).cast(), bytes.len()) };
         }
-        *self.written += bytes.len();
+        self.count(bytes.len());
         Ok(())
     }
 
@@ -121,7 +125,7 @@ impl<'w> FieldWriter<'w> {
                 let message = format!("the file ends at byte {offset}, {left} bytes early");
                 return Err(io::Error::new(io::ErrorKind::UnexpectedEof, message));
             }
-            *self.written += read;
+            self.count(read);
             offset += read as u64;
         }
         Ok(())
@@ -151,17 +155,34 @@ impl<'w> FieldWriter<'w> {
         if !self.access.readable {
             return Err(io::Error::new(io::ErrorKind::Unsupported, "this memory is not lent"));
         }
-        *self.written += bytes;
+        self.count(bytes);
         Ok(())
+    }
+
+    /// The next bytes are written.
+    fn count(&mut self, bytes: usize) {
+        *self.written += bytes;
+        if let Some(rows) = &mut self.rows {
+            rows.written(*self.written);
+        }
     }
 
     /// Where the next `len` bytes go, if they fit.
     fn reserve(&self, len: usize) -> io::Result<NonNull<u8>> {
         if len > self.remaining() {
-            let message = format!("{len} bytes do not fit the {} left of {}", self.remaining(), self.len);
-            return Err(io::Error::new(io::ErrorKind::WriteZero, message));
+            return Err(self.too_long(len));
         }
         Ok(self.rest())
+    }
+
+    #[cold]
+    fn too_long(&self, len: usize) -> io::Error {
+        let name = self.field.map_or_else(String::new, |field| format!("field `{}`: ", field.name()));
+        let most = self.rows.as_ref().map_or_else(String::new, |rows| {
+            format!(", at most {} rows of {} bytes", self.len / rows.row_bytes(), rows.row_bytes())
+        });
+        let message = format!("{name}{len} bytes do not fit the {} left of {}{most}", self.remaining(), self.len);
+        io::Error::new(io::ErrorKind::WriteZero, message)
     }
 
     fn rest(&self) -> NonNull<u8> {

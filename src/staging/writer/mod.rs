@@ -4,6 +4,8 @@
 
 mod field;
 mod file;
+pub(super) mod finish;
+mod rows;
 
 pub use field::FieldWriter;
 
@@ -14,13 +16,14 @@ use std::ptr::NonNull;
 use std::slice;
 
 use super::Access;
-use crate::layout::{BatchLayout, Field, FieldKey, FieldSpan, LABEL, Placement, SampleLayout, Scalar};
+use crate::layout::{BatchLayout, FieldKey, FieldKind, FieldSpan, LABEL, Placement, SampleLayout, Scalar};
 
 /// Memory for one sample, to be written field by field.
 ///
 /// Staging memory can be write-combined or behind a bus, where reading is a hundred times slower than writing, so there is in general
 /// no way to read it back. A source writes each field from front to back until nothing [remains](FieldWriter::remaining) of it; writing
-/// less is an error, so that an earlier batch's bytes never leak through.
+/// less is an error, so that an earlier batch's bytes never leak through. Of a [ragged](crate::Field::ragged) field it writes as many whole rows as
+/// the sample has.
 ///
 /// Most samples have one field, or one and a label. So what is called on the writer itself is for the first field, and
 /// [`label`](Self::label) writes the label; [`field`](Self::field) gives any field's writer, by number or by name.
@@ -54,14 +57,6 @@ impl Fields<'_> {
     }
 }
 
-/// A field that was not written whole.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct ShortField {
-    pub(crate) name: String,
-    pub(crate) written: usize,
-    pub(crate) expected: usize,
-}
-
 impl<'a> SampleWriter<'a> {
     /// # Safety
     /// For `'a`, the bytes of sample `position` of every field on the device, within the slot at `slot`, are valid for writes, and
@@ -73,24 +68,28 @@ impl<'a> SampleWriter<'a> {
         host: &'a mut [u8],
         position: usize,
     ) -> Self {
-        // Written out: this is made for every sample.
-        Self {
-            fields: Fields::Of(layout),
-            slot: Some(slot),
-            access,
-            host,
-            position,
-            written: [0; SampleLayout::MAX_FIELDS],
-            memory: PhantomData,
-        }
+        Self::of(layout, Some(slot), access, host, position)
     }
 
     /// A writer of the fields on the host alone: the device reads the others by itself. `host` is what the batch has of them.
     pub(crate) fn on_host(layout: &'a BatchLayout, host: &'a mut [u8], position: usize) -> Self {
+        Self::of(layout, None, Access::HOST, host, position)
+    }
+
+    /// The memory is as [`new`](Self::new)'s caller promised, or there is no slot.
+    fn of(
+        layout: &'a BatchLayout,
+        slot: Option<NonNull<u8>>,
+        access: Access,
+        host: &'a mut [u8],
+        position: usize,
+    ) -> Self {
+        // A ragged field that is not written has no rows.
+        layout.ragged().iter().for_each(|ragged| rows::set(host, ragged, position, 0));
         Self {
             fields: Fields::Of(layout),
-            slot: None,
-            access: Access::HOST,
+            slot,
+            access,
             host,
             position,
             written: [0; SampleLayout::MAX_FIELDS],
@@ -117,7 +116,8 @@ impl<'a> SampleWriter<'a> {
     /// The writer of a field, by its number or its name. It goes on where an earlier one stopped.
     ///
     /// # Errors
-    /// [`io::ErrorKind::NotFound`] if the sample has no such field; [`io::ErrorKind::Unsupported`] if the device reads it by itself.
+    /// [`io::ErrorKind::NotFound`] if the sample has no such field; [`io::ErrorKind::Unsupported`] if the device reads it by itself, or it is
+    /// the lengths of a ragged field, which are counted.
     pub fn field(&mut self, field: impl FieldKey) -> io::Result<FieldWriter<'_>> {
         let number = match self.fields {
             Fields::Of(layout) => layout.sample().position(field),
@@ -141,26 +141,32 @@ impl<'a> SampleWriter<'a> {
 
     fn at(&mut self, number: usize) -> io::Result<Option<FieldWriter<'_>>> {
         let Some(&span) = self.fields.spans().get(number) else { return Ok(None) };
-        let field: Option<&Field> = match self.fields {
-            Fields::Of(layout) => layout.sample().fields().get(number),
-            Fields::One(_) => None,
+        let (field, ragged) = match self.fields {
+            Fields::Of(layout) => (layout.sample().fields().get(number), layout.ragged_field(number)),
+            Fields::One(_) => (None, None),
         };
+        let refused = |reason: &str| io::Error::new(io::ErrorKind::Unsupported, reason.to_owned());
+        if field.is_some_and(|field| field.kind() == FieldKind::Lengths) {
+            return Err(refused("a ragged field's lengths are counted, not written"));
+        }
         let bytes = span.of(&(self.position..self.position + 1));
-        let (base, access) = match span.placement {
-            Placement::Host => match self.host.get_mut(bytes) {
-                Some(memory) => (NonNull::from(memory).cast(), Access::HOST),
-                None => return Ok(None),
-            },
+        let (base, access, rows) = match span.placement {
+            Placement::Host => {
+                let Some((memory, rows)) = rows::split(self.host, bytes, ragged, self.position) else {
+                    return Ok(None);
+                };
+                (NonNull::from(memory).cast(), Access::HOST, rows)
+            }
             Placement::Device => {
-                let own = || io::Error::new(io::ErrorKind::Unsupported, "the device reads this field by itself");
-                let slot = self.slot.ok_or_else(own)?;
+                let slot = self.slot.ok_or_else(|| refused("the device reads this field by itself"))?;
+                let Some((_, rows)) = rows::split(self.host, 0..0, ragged, self.position) else { return Ok(None) };
                 // SAFETY: `new`'s caller promised that the sample's bytes of this field lie there.
-                (unsafe { slot.add(bytes.start) }, self.access)
+                (unsafe { slot.add(bytes.start) }, self.access, rows)
             }
         };
         // SAFETY: the memory is the writer's alone for 'a, by the promise of `new` or the borrow of `host`, and `self` is borrowed
         // mutably for as long as the field's writer lives.
-        Ok(Some(unsafe { FieldWriter::new(base, span.bytes, access, field, &mut self.written[number]) }))
+        Ok(Some(unsafe { FieldWriter::new(base, span.bytes, access, field, rows, &mut self.written[number]) }))
     }
 
     /// Bytes of the first field.
@@ -224,27 +230,11 @@ impl<'a> SampleWriter<'a> {
             Fields::One(span) => slice::from_ref(span),
         };
         self.written.iter_mut().zip(spans).for_each(|(written, span)| *written = span.bytes);
-    }
-
-    /// The first field that is not whole.
-    pub(crate) fn short_field(&self) -> Option<ShortField> {
-        let spans = self.fields.spans().iter().zip(&self.written);
-        // What the device reads by itself is written by nobody.
-        let is_short = |(span, written): (&FieldSpan, &usize)| {
-            *written < span.bytes && (span.placement == Placement::Host || self.slot.is_some())
-        };
-        let number = spans.map(is_short).position(|short| short)?;
-        Some(self.short(number))
-    }
-
-    #[cold]
-    fn short(&self, number: usize) -> ShortField {
-        let name = match self.fields {
-            Fields::Of(layout) => layout.sample().fields().get(number).map(Field::name),
-            Fields::One(_) => None,
-        };
-        let expected = self.fields.spans().get(number).map_or(0, |span| span.bytes);
-        ShortField { name: name.unwrap_or("data").to_owned(), written: self.written[number], expected }
+        if let Fields::Of(layout) = self.fields {
+            for ragged in layout.ragged() {
+                rows::set(self.host, ragged, self.position, self.written[ragged.field] / ragged.row_bytes);
+            }
+        }
     }
 }
 

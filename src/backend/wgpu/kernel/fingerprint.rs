@@ -4,6 +4,7 @@ use super::program::{GROUP, Grid, Part, Program, StorageEntry, Uniforms};
 use super::segments::{Binding, Segment, fingerprint_bytes};
 use crate::backend::LaneSpec;
 use crate::error::OpenError;
+use crate::preprocess::{OutputField, OutputLayout};
 
 const SHADER: &str = concat!(
     include_str!("../../../../shaders/fingerprint.wgsl"),
@@ -20,51 +21,82 @@ pub(super) fn steps_and_groups(sample_bytes: usize, most_groups: u32) -> (usize,
     (steps, groups.div_ceil(steps))
 }
 
-/// The pipeline for one lane's samples, the batch's segments, and their constants.
+/// The pipelines for one lane's samples, one for each field on the device.
 #[derive(Debug)]
 pub(super) struct FingerprintKernel {
+    fields: Vec<FieldKernel>,
+    sums_bytes: u64,
+    most_groups: u32,
+}
+
+/// The pipeline for one field, the batch's segments, and their constants.
+#[derive(Debug)]
+struct FieldKernel {
     program: Program,
     segments: Vec<Segment>,
     constants: Uniforms,
-    sums_bytes: u64,
     groups_per_sample: usize,
-    most_groups: u32,
 }
 
 impl FingerprintKernel {
     pub fn new(device: &wgpu::Device, spec: &LaneSpec) -> Result<Self, OpenError> {
-        let limits = device.limits();
-        let most_groups = limits.max_compute_workgroups_per_dimension;
-        let segments = Binding::new(&limits).fingerprint(spec)?;
-        let sample_bytes = spec.layout.payload(1);
-        let (steps, groups_per_sample) = steps_and_groups(sample_bytes, most_groups);
-        let overrides = [("sample_bytes", sample_bytes as f64), ("steps", steps as f64)];
-        let entries = [StorageEntry::ReadWrite, StorageEntry::Read, StorageEntry::Uniform];
-        let records = segments.iter().map(|s| [s.skip, s.samples.start as u64, s.samples.len() as u64, 0]);
+        let most_groups = device.limits().max_compute_workgroups_per_dimension;
+        let output = OutputLayout::new(&spec.preprocess, &spec.layout)?;
+        let fields = output.fields().iter().enumerate();
+        let fields = fields.map(|(row, field)| FieldKernel::new(device, spec, row * spec.layout.batch_size(), field));
         Ok(Self {
-            program: Program::new(device, SHADER, "fingerprint", &overrides, &[&entries])?,
-            constants: Uniforms::new(device, "fingerprint", records)?,
-            segments,
-            sums_bytes: fingerprint_bytes(spec.layout.batch_size()),
-            groups_per_sample,
+            fields: fields.collect::<Result<_, _>>()?,
+            sums_bytes: fingerprint_bytes(spec.fingerprint_count()),
             most_groups,
         })
     }
 
-    /// One bind group a segment.
-    pub fn bind(&self, device: &wgpu::Device, source: &wgpu::Buffer, sums: &wgpu::Buffer) -> Vec<Part> {
+    /// For each field one bind group a segment. The first field is read where it arrived, the others where they are delivered.
+    pub fn bind(
+        &self,
+        device: &wgpu::Device,
+        [source, output]: [&wgpu::Buffer; 2],
+        sums: &wgpu::Buffer,
+    ) -> Vec<Vec<Part>> {
+        let read = std::iter::once(source).chain(std::iter::repeat(output));
+        self.fields.iter().zip(read).map(|(field, read)| field.bind(device, read, (sums, self.sums_bytes))).collect()
+    }
+
+    pub fn encode(&self, pass: &mut wgpu::ComputePass<'_>, fields: &[Vec<Part>], samples: usize) {
+        for (field, parts) in self.fields.iter().zip(fields) {
+            pass.set_pipeline(&field.program.pipeline);
+            for part in parts {
+                part.dispatch(pass, Grid::per_sample(field.groups_per_sample, part.count(samples), self.most_groups));
+            }
+        }
+    }
+}
+
+impl FieldKernel {
+    /// The field's samples have the fingerprints from `first` on.
+    fn new(device: &wgpu::Device, spec: &LaneSpec, first: usize, field: &OutputField) -> Result<Self, OpenError> {
+        let limits = device.limits();
+        let (batch, sample_bytes) = (spec.layout.batch_size(), field.source_bytes(&spec.layout));
+        // That of the first field is zero, which is where it arrives too.
+        let segments = Binding::new(&limits).fingerprint(batch, field.desc.offset, sample_bytes)?;
+        let (steps, groups_per_sample) = steps_and_groups(sample_bytes, limits.max_compute_workgroups_per_dimension);
+        let overrides = [("sample_bytes", sample_bytes as f64), ("steps", steps as f64)];
+        let entries = [StorageEntry::ReadWrite, StorageEntry::Read, StorageEntry::Uniform];
+        let records = segments.iter().map(|s| [s.skip, (first + s.samples.start) as u64, s.samples.len() as u64, 0]);
+        Ok(Self {
+            program: Program::new(device, SHADER, "fingerprint", &overrides, &[&entries])?,
+            constants: Uniforms::new(device, "fingerprint", records)?,
+            segments,
+            groups_per_sample,
+        })
+    }
+
+    fn bind(&self, device: &wgpu::Device, read: &wgpu::Buffer, (sums, bytes): (&wgpu::Buffer, u64)) -> Vec<Part> {
         let bind = |(index, segment): (usize, &Segment)| {
             let constants = (&self.constants.buffer, &self.constants.range(index));
-            let buffers = [(sums, &(0..self.sums_bytes)), (source, &segment.source), constants];
+            let buffers = [(sums, &(0..bytes)), (read, &segment.source), constants];
             Part { samples: segment.samples.clone(), group: self.program.bind(device, &buffers) }
         };
         self.segments.iter().enumerate().map(bind).collect()
-    }
-
-    pub fn encode(&self, pass: &mut wgpu::ComputePass<'_>, parts: &[Part], samples: usize) {
-        pass.set_pipeline(&self.program.pipeline);
-        for part in parts {
-            part.dispatch(pass, Grid::per_sample(self.groups_per_sample, part.count(samples), self.most_groups));
-        }
     }
 }

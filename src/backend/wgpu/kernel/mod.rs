@@ -32,7 +32,7 @@ pub(crate) struct Kernels {
 #[derive(Debug)]
 pub(crate) struct Bindings {
     normalize: Vec<Part>,
-    fingerprint: Vec<Part>,
+    fingerprint: Vec<Vec<Part>>,
     sums: Option<wgpu::Buffer>,
 }
 
@@ -60,8 +60,8 @@ impl Kernels {
 
     /// Bind groups for these buffers, made once and reused. What the kernels do not use may be any buffer.
     ///
-    /// All need `STORAGE`. `source` holds at least `slot_bytes` of the layout, `tensor` the full batch's `buffer_bytes`, and
-    /// `fingerprints` [`fingerprint_bytes`] and `COPY_DST`; a lane with fingerprints must pass it.
+    /// All need `STORAGE`. `source` holds at least `slot_bytes` of the layout, `tensor` the output, and `fingerprints`
+    /// [`fingerprint_bytes`] and `COPY_DST`; a lane with fingerprints must pass it.
     pub(crate) fn bind(
         &self,
         device: &wgpu::Device,
@@ -73,12 +73,14 @@ impl Kernels {
         let fingerprint = self.fingerprint.as_ref().zip(fingerprints);
         Bindings {
             normalize: normalize.unwrap_or_default(),
-            fingerprint: fingerprint.map(|(kernel, sums)| kernel.bind(device, source, sums)).unwrap_or_default(),
+            fingerprint: fingerprint
+                .map(|(kernel, sums)| kernel.bind(device, [source, tensor], sums))
+                .unwrap_or_default(),
             sums: fingerprint.map(|(_, sums)| sums.clone()),
         }
     }
 
-    /// Records the kernels for the first `samples` samples. What follows them in the tensor is unspecified.
+    /// Records the kernels for the first `samples` samples, whose fields behind the first are in the output already. What follows them in the tensor is unspecified.
     pub(crate) fn encode(&self, encoder: &mut wgpu::CommandEncoder, bindings: &Bindings, samples: usize) {
         if let Some(sums) = &bindings.sums {
             encoder.clear_buffer(sums, 0, None);

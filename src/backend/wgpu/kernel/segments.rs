@@ -14,9 +14,9 @@ const FINGERPRINT_BYTES: usize = 8;
 /// Shaders count bytes in 32 bits, so no binding may be larger, whatever the device allows.
 const MAX_ADDRESSABLE: u64 = u32::MAX as u64;
 
-/// Bytes of the buffer that holds the fingerprints of a batch, padded as all buffers are.
-pub(crate) const fn fingerprint_bytes(batch_size: usize) -> u64 {
-    (batch_size as u64).saturating_mul(FINGERPRINT_BYTES as u64).next_multiple_of(VECTOR_ALIGN as u64)
+/// Bytes of the buffer that holds so many fingerprints, padded as all buffers are.
+pub(crate) const fn fingerprint_bytes(count: usize) -> u64 {
+    (count as u64).saturating_mul(FINGERPRINT_BYTES as u64).next_multiple_of(VECTOR_ALIGN as u64)
 }
 
 /// A run of samples that is bound and dispatched at once.
@@ -79,17 +79,17 @@ impl Binding {
         Ok((0..batch).step_by(per).map(segment).collect())
     }
 
-    /// Segments for fingerprints, which start at any byte: the shader skips what the binding's alignment adds.
-    pub fn fingerprint(self, spec: &LaneSpec) -> Result<Vec<Segment>, OpenError> {
-        let (batch, size) = (spec.layout.batch_size(), spec.layout.payload(1));
+    /// Segments for the fingerprints of `batch` samples of `size` bytes from byte `offset` of a buffer on. They start at any byte: the
+    /// shader skips what the binding's alignment adds.
+    pub fn fingerprint(self, batch: usize, offset: usize, size: usize) -> Result<Vec<Segment>, OpenError> {
         let room = self.limit.saturating_sub(self.align).saturating_sub(VECTOR_ALIGN);
-        let per = if spec.layout.first_bytes() <= self.limit { batch } else { room / size };
+        let per = if batch.saturating_mul(size) <= room { batch } else { room / size };
         if per == 0 {
             return Err(self.refused("a sample", size));
         }
         let segment = |start: usize| {
             let samples = start..batch.min(start.saturating_add(per));
-            let bytes = start * size..samples.end * size;
+            let bytes = offset + start * size..offset + samples.end * size;
             let from = bytes.start - bytes.start % self.align;
             let to = align_up(bytes.end, COPY_ALIGN).unwrap_or(usize::MAX);
             Segment { samples, source: from as u64..to as u64, skip: (bytes.start - from) as u64, tensor: 0..0 }
@@ -133,7 +133,7 @@ pub(crate) fn check_limits(limits: &wgpu::Limits, spec: &LaneSpec) -> Result<(),
     let buffers = [
         ("the batch's buffer", spec.layout.slot_bytes() as u64),
         ("the tensors' buffer", OutputLayout::new(&spec.preprocess, &spec.layout)?.bytes() as u64),
-        ("the fingerprints' buffer", if spec.fingerprints { fingerprint_bytes(spec.layout.batch_size()) } else { 0 }),
+        ("the fingerprints' buffer", fingerprint_bytes(spec.fingerprint_count())),
     ];
     let advice = "use smaller batches";
     let too_large =
@@ -154,7 +154,9 @@ pub(crate) fn check_limits(limits: &wgpu::Limits, spec: &LaneSpec) -> Result<(),
         binding.normalize(spec)?;
     }
     if spec.fingerprints {
-        binding.fingerprint(spec)?;
+        for field in OutputLayout::new(&spec.preprocess, &spec.layout)?.fields() {
+            binding.fingerprint(spec.layout.batch_size(), 0, field.source_bytes(&spec.layout))?;
+        }
         // The sums are always bound as one.
         let (what, needed) = buffers[2];
         if needed > binding.limit as u64 {
@@ -199,7 +201,8 @@ mod tests {
         {
             let spec = spec(height, width, batch);
             let binding = Binding::new(&limits(limit, align));
-            for segments in [binding.normalize(&spec).expect("fits"), binding.fingerprint(&spec).expect("fits")] {
+            let fingerprint = binding.fingerprint(batch, 0, spec.layout.payload(1));
+            for segments in [binding.normalize(&spec).expect("fits"), fingerprint.expect("fits")] {
                 let mut next = 0;
                 for segment in &segments {
                     assert_eq!(segment.samples.start, next);

@@ -149,11 +149,11 @@ impl WgpuLane {
             let bytes = self.spec.layout.copy_bytes(samples) as u64;
             encoder.copy_buffer_to_buffer(&arrival.buffer, 0, output.target(), 0, bytes);
         }
+        let arrival = transfers.arrivals.get(slot).map(|arrival| &arrival.buffer);
+        self.record_fields(&mut encoder, arrival, &output, samples);
         if let Some(bindings) = output.bindings(slot) {
             self.kernels.encode(&mut encoder, bindings, samples);
         }
-        let arrival = transfers.arrivals.get(slot).map(|arrival| &arrival.buffer);
-        self.record_fields(&mut encoder, arrival, &output, samples);
         if let Some((timing, set)) = timed {
             timing.end(set, &mut encoder);
         }

@@ -115,7 +115,7 @@ fn feed(
     source: &Arc<dyn Source>,
     options: LoaderOptions,
     token: Option<ResumeToken>,
-    saver: Option<Saver>,
+    mut saver: Option<Saver>,
 ) -> Result<DeviceRun> {
     let (loader, tuned) = match args.loading.shrink {
         true => shrinking(&args.auto(), device, source, options)?,
@@ -126,7 +126,7 @@ fn feed(
         // Said before anything is loaded.
         loader.check_resume(token)?;
     }
-    if let Some(saver) = &saver {
+    if let Some(saver) = &mut saver {
         saver.begin(&**source)?;
     }
     Ok(DeviceRun { device: device.clone(), loader, tuned, saver, token })

@@ -173,14 +173,11 @@ impl Report {
     }
 
     fn head(&self) -> Vec<Vec<String>> {
-        let Footprint { staging, device, outputs, .. } = self.footprint;
-        let memory = format!(
-            "{} ({} staging, {} device, {} outputs)",
-            units::bytes(self.footprint.total()),
-            units::bytes(staging),
-            units::bytes(device),
-            units::bytes(outputs)
-        );
+        let Footprint { staging, device, outputs, host, .. } = self.footprint;
+        let mut parts = vec![(staging, "staging"), (device, "device"), (outputs, "outputs")];
+        parts.extend((host > 0).then_some((host, "host")));
+        let parts: Vec<String> = parts.into_iter().map(|(bytes, of)| format!("{} {of}", units::bytes(bytes))).collect();
+        let memory = format!("{} ({})", units::bytes(self.footprint.total()), parts.join(", "));
         let tensor = format!("{} {:?}", self.tensor_dtype, self.tensor_shape);
         let threads = format!("{}, {} slots, {} outputs", self.workers, self.slots, self.outputs);
         let mut rows = vec![
