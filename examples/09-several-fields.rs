@@ -1,4 +1,4 @@
-//! Samples with several fields: an image and its mask on the device, boxes and a label on the host.
+//! Samples with several fields: an image and its mask on the device, and on the host as many boxes and labels as there are squares.
 //!
 //! ```sh
 //! cargo run --release --example 09-several-fields
@@ -15,8 +15,9 @@ use gpufeed::{
 };
 
 const SIDE: usize = 64;
+const MOST: usize = 4;
 
-/// Squares somewhere in an image, with what a detector and a segmenter learn from.
+/// Up to four squares somewhere in an image, with what a detector and a segmenter learn from.
 struct Squares(SampleLayout);
 
 impl Squares {
@@ -24,8 +25,9 @@ impl Squares {
         Ok(Self(SampleLayout::new([
             Field::image("image", SIDE, SIDE, 3)?, // the first field is what preprocessing is for
             Field::array("mask", Element::Bool, &[SIDE, SIDE])?, // others arrive on the device as they are written
-            Field::array("box", Element::F32, &[4])?.on_host(), // or stay on the host
-            Field::array("label", Element::I64, &[])?.on_host(),
+            // Others stay on the host. Of a ragged field each sample has its own number of rows.
+            Field::ragged("boxes", Element::F32, MOST, &[4])?.on_host(),
+            Field::ragged("classes", Element::I64, MOST, &[])?.on_host(),
         ])?))
     }
 }
@@ -41,19 +43,27 @@ impl Source for Squares {
 
     fn read(&self, sample: &SampleContext, out: &mut SampleWriter<'_>) -> Result<(), SourceError> {
         // What is random follows from seed, epoch and index alone: it is the same on any device, and after resuming.
-        let draw = sample.index.wrapping_mul(0x9E37_79B9).wrapping_add(sample.epoch ^ sample.seed);
-        let (side, x, y) = (8 + draw as usize % 16, draw as usize / 16 % 40, draw as usize / 640 % 40);
+        let draw = sample.random_seed() as usize;
+        let squares: Vec<_> = (0..draw % (MOST + 1)).map(|number| square(draw >> (8 * number))).collect();
         for row in 0..SIDE {
-            let mask: Vec<u8> =
-                (0..SIDE).map(|at| u8::from((y..y + side).contains(&row) && (x..x + side).contains(&at))).collect();
+            let inside =
+                |at| squares.iter().any(|&(side, x, y)| (y..y + side).contains(&row) && (x..x + side).contains(&at));
+            let mask: Vec<u8> = (0..SIDE).map(|at| u8::from(inside(at))).collect();
             let pixels: Vec<u8> = mask.iter().flat_map(|&inside| [inside * 200, 40, 90]).collect();
             out.field("mask")?.write(&mask)?;
             out.field("image")?.write(&pixels)?;
         }
-        out.field("box")?.values(&[x, y, x + side, y + side].map(|edge| edge as f32))?;
-        out.label(i64::from(side >= 16))?;
+        for (side, x, y) in squares {
+            out.field("boxes")?.values(&[x, y, x + side, y + side].map(|edge| edge as f32))?;
+            out.field("classes")?.value(i64::from(side >= 16))?;
+        }
         Ok(())
     }
+}
+
+/// Side, left and top.
+fn square(draw: usize) -> (usize, usize, usize) {
+    (8 + draw % 16, draw / 16 % 40, draw / 640 % 40)
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -64,15 +74,18 @@ fn main() -> Result<(), Box<dyn Error>> {
         // On a device, `Batch::field_binding` binds a field's tensor; here it is read back.
         let mask = batch.field("mask").ok_or("the mask is on the device")?;
         let inside = batch.read_field("mask")?.unwrap_or_default().iter().filter(|&&inside| inside == 1).count();
-        let boxes: &[f32] = batch.host_field("box").ok_or("the boxes are on the host")?;
+        // The rows of all samples follow each other; the offsets say where those of each begin.
+        let offsets = batch.offsets("boxes").ok_or("they are ragged")?;
+        let boxes: &[f32] = batch.ragged("boxes", 0).ok_or("the boxes are on the host")?;
+        let classes: &[i64] = batch.ragged("classes", 0).ok_or("so are their classes")?;
         println!(
-            "batch {}: images {:?}, masks {:?} of {} with {inside} pixels inside, first box {:?}, labels {:?} ..",
+            "batch {}: images {:?}, masks {:?} of {} with {inside} pixels inside, {} boxes, of the first image {:?} of classes {classes:?}",
             batch.number(),
             batch.shape(),
             mask.shape,
             mask.dtype,
-            &boxes[..4],
-            &batch.labels().unwrap_or_default()[..3],
+            offsets[batch.len()],
+            boxes.chunks(4).collect::<Vec<_>>(),
         );
     }
     Ok(())

@@ -142,8 +142,13 @@ fn offset(memory: &[u8], ragged: &RaggedSpan, samples: usize) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
+    use crate::backend::host::HostBackend;
     use crate::layout::{Field, SampleLayout};
+    use crate::loader::{Loader, LoaderOptions};
+    use crate::source::SyntheticSource;
     use crate::staging::SampleWriter;
 
     #[test]
@@ -198,5 +203,21 @@ mod tests {
         let layout = BatchLayout::new(SampleLayout::bytes(&[3]).expect("a sample"), 3).expect("a batch");
         let mut fields = HostFields::new(&layout).expect("nothing");
         assert!(fields.is_empty() && fields.bytes_mut().is_empty());
+    }
+
+    #[test]
+    fn what_they_take_is_in_the_footprint_and_in_the_budget() {
+        let sample = SampleLayout::bytes(&[1]).and_then(|sample| sample.with_host("text", Element::U8, &[1000]));
+        let source = Arc::new(SyntheticSource::new(sample.expect("a sample"), 40));
+        let options = LoaderOptions { batch_size: 4, workers: 2, slots: 3, outputs: 5, ..LoaderOptions::default() };
+        let open = |budget| {
+            let options = LoaderOptions { byte_budget: budget, ..options.clone() };
+            Loader::new(&HostBackend::new(), Arc::clone(&source), options)
+        };
+        let planned = open(None).expect("a loader").footprint();
+        assert_eq!(planned.host, 4000 * (2 + 3 + 5), "each worker, slot and output has those of a batch");
+        assert_eq!(open(Some(planned.total())).expect("it fits").memory().expect("it runs").held, planned);
+        let refused = open(Some(planned.total() - 1)).err().expect("over the budget").to_string();
+        assert!(refused.contains("40000 host"), "{refused}");
     }
 }

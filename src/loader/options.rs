@@ -76,7 +76,7 @@ pub struct LoaderOptions {
     /// The most bytes (staging, device and outputs together) the loader may hold; `None` for no bound. Tensors that were
     /// [taken out](super::Batch::into_tensor) are the caller's and do not count.
     pub byte_budget: Option<u64>,
-    /// Whether the device computes a fingerprint of each sample's delivered bytes.
+    /// Whether the device computes a fingerprint of each sample's delivered bytes, for each of its fields there.
     pub fingerprints: bool,
     /// Whether the device measures its own copies and kernels: [`LoaderStats::gpu`](super::LoaderStats::gpu). Through wgpu that adds
     /// queries and a small read-back to each batch, on CUDA two events.

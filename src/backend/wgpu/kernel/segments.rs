@@ -220,6 +220,24 @@ mod tests {
     }
 
     #[test]
+    fn a_field_behind_the_first_is_found_wherever_it_starts() {
+        let binding = Binding::new(&limits(4096, 256));
+        for (batch, offset, size) in [(37, 512, 192), (600, 4864, 527), (3, 256, 4)] {
+            let segments = binding.fingerprint(batch, offset, size).expect("it fits in parts");
+            let mut next = 0;
+            for segment in &segments {
+                assert_eq!(segment.samples.start, next);
+                next = segment.samples.end;
+                assert_eq!(segment.source.start + segment.skip, (offset + segment.samples.start * size) as u64);
+                assert!(segment.source.start % 256 == 0 && segment.source.end - segment.source.start <= 4096);
+                assert!(segment.source.end >= (offset + segment.samples.end * size) as u64);
+            }
+            assert_eq!(next, batch);
+        }
+        assert!(binding.fingerprint(2, 0, 4096).is_err(), "a sample that no binding holds");
+    }
+
+    #[test]
     fn what_does_not_fit_is_named() {
         let name = |limits: wgpu::Limits| match check_limits(&limits, &spec(31, 17, 600)) {
             Err(OpenError::TooLarge { what, limit_name, .. }) => (what, limit_name),
