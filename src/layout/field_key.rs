@@ -2,12 +2,12 @@
 
 use std::fmt;
 
-use super::SampleLayout;
+use super::Field;
 
 /// What names a field: its number, from zero, or its name.
 pub trait FieldKey: Copy + fmt::Debug {
-    /// The field's number in a sample.
-    fn find(self, layout: &SampleLayout) -> Option<usize>;
+    /// The field's number in a sample of these.
+    fn find(self, fields: &[Field]) -> Option<usize>;
 
     /// The number, where the key is one.
     fn number(self) -> Option<usize> {
@@ -16,8 +16,8 @@ pub trait FieldKey: Copy + fmt::Debug {
 }
 
 impl FieldKey for usize {
-    fn find(self, layout: &SampleLayout) -> Option<usize> {
-        (self < layout.fields().len()).then_some(self)
+    fn find(self, fields: &[Field]) -> Option<usize> {
+        (self < fields.len()).then_some(self)
     }
 
     fn number(self) -> Option<usize> {
@@ -26,7 +26,7 @@ impl FieldKey for usize {
 }
 
 impl FieldKey for &str {
-    fn find(self, layout: &SampleLayout) -> Option<usize> {
-        layout.fields().iter().position(|field| field.name() == self)
+    fn find(self, fields: &[Field]) -> Option<usize> {
+        fields.iter().position(|field| field.name() == self)
     }
 }

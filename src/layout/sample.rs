@@ -155,7 +155,7 @@ impl SampleLayout {
     /// The number of a field.
     #[must_use]
     pub fn position(&self, field: impl FieldKey) -> Option<usize> {
-        field.find(self)
+        field.find(&self.0)
     }
 
     /// The fields that become tensors on the device, in order.
