@@ -16,7 +16,7 @@ fn report(ran: &Ran) -> Value {
 /// The bytes that a run of these sizes takes.
 fn needed(data: &Data, slots: &str, outputs: &str) -> u64 {
     let footprint = &report(&ran(data, &["--slots", slots, "--outputs", outputs]).ended_with(0))["footprint"];
-    ["staging", "device", "outputs"].iter().filter_map(|part| footprint[part].as_u64()).sum()
+    ["staging", "device", "outputs", "host"].iter().filter_map(|part| footprint[part].as_u64()).sum()
 }
 
 #[test]

@@ -41,6 +41,7 @@ macro_rules! contract {
                 fields: every_field_of_a_sample_arrives, bad_samples_cost_none_of_the_others_fields,
                     frames_with_several_fields_are_pushed_whole;
                 ragged: every_sample_has_its_own_number_of_rows, half_a_row_and_a_row_too_many_cost_their_batch_by_name,
+                    bad_samples_cost_none_of_the_others_rows,
                     frames_of_tokens_are_pushed_as_long_as_they_are;
                 feeders: frames_become_batches_in_the_order_they_are_pushed, frames_are_normalised,
                     frames_that_do_not_fit_are_named_and_nothing_is_lost, frames_can_be_awaited,
@@ -91,7 +92,8 @@ macro_rules! contract {
                     an_epoch_that_is_dropped_at_once_is_not_read, an_epoch_may_fail_at_every_sample,
                     a_device_lost_while_slots_are_filled_is_an_error;
                 fields: every_field_of_a_sample_arrives, bad_samples_cost_none_of_the_others_fields;
-                ragged: every_sample_has_its_own_number_of_rows, half_a_row_and_a_row_too_many_cost_their_batch_by_name;
+                ragged: every_sample_has_its_own_number_of_rows, half_a_row_and_a_row_too_many_cost_their_batch_by_name,
+                    bad_samples_cost_none_of_the_others_rows;
                 trust: an_epoch_goes_on_where_any_token_was_made, skipped_samples_shift_nothing,
                     unordered_batches_are_the_same_batches, a_waiting_user_can_be_cancelled,
                     a_wait_can_end_in_time, padding_fills_the_last_batch;

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use gpufeed::preprocess::{fingerprint, sample_fingerprint};
 use gpufeed::{
-    Batch, Element, FeedError, Feeder, FeederOptions, Field, LoadError, Loader, LoaderOptions, Normalize, Preprocess,
-    SampleContext, SampleLayout, SampleWriter, Source, SourceError, Strategy,
+    BadSamples, Batch, Element, FeedError, Feeder, FeederOptions, Field, LoadError, Loader, LoaderOptions, Normalize,
+    Preprocess, SampleContext, SampleLayout, SampleWriter, Source, SourceError, Strategy, Tolerance,
 };
 
 use crate::device::TestDevice;
@@ -212,6 +212,24 @@ pub fn half_a_row_and_a_row_too_many_cost_their_batch_by_name<B: TestDevice>(bac
                 assert!(text.starts_with("field `tokens`: ") && text.ends_with("at most 9 rows of 8 bytes"), "{text}");
             }
             (_, other) => panic!("{other:?}"),
+        }
+    }
+}
+
+pub fn bad_samples_cost_none_of_the_others_rows<B: TestDevice>(backend: &B, strategy: Strategy) {
+    let tolerance = Tolerance::Count(1);
+    for (policy, most) in [(BadSamples::Skip(tolerance), SAMPLES - 1), (BadSamples::Substitute(tolerance), SAMPLES)] {
+        for fault in [Fault::HalfABox, Fault::TooManyTokens] {
+            let options = LoaderOptions { batch_size: 4, seed: Some(1), bad_samples: policy, ..options(strategy) };
+            let mut loader = Loader::new(backend, Detections::new(fault), options).expect("the loader opens");
+            let mut seen = 0;
+            for batch in loader.epoch(0) {
+                let batch = batch.expect("no error");
+                assert!(!batch.indices().contains(&6));
+                check(&batch);
+                seen += batch.len() as u64;
+            }
+            assert_eq!(seen, most);
         }
     }
 }

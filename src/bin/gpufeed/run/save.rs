@@ -210,7 +210,7 @@ mod tests {
         assert!(read(".boxes.offsets").ends_with(&offsets));
         let boxes = read(".boxes");
         assert!(boxes.ends_with(&[1f32.to_le_bytes(), 2f32.to_le_bytes()].concat()));
-        assert!(String::from_utf8_lossy(&boxes).contains("(1, 2,)"), "one row of two");
+        assert!(String::from_utf8_lossy(&boxes).contains("(1,2,)"), "one row of two");
         let mut names: Vec<_> =
             fs::read_dir(folder.path()).expect("listed").map(|entry| entry.expect("an entry").file_name()).collect();
         names.sort();
