@@ -162,8 +162,8 @@ mod tests {
         // Twice: nothing of the batch before is left.
         for batch in 0..2u16 {
             let counts = if batch == 0 { [2, 1, 2] } else { [1, 0, 2] };
-            for (position, run) in [(2, 2..3), (0, 0..2)] {
-                for at in position..run.end {
+            for run in [2..3, 0..2] {
+                for at in run.clone() {
                     let rows: Vec<u16> =
                         (0..2 * counts[at]).map(|value| 100 * batch + 10 * at as u16 + value).collect();
                     let mut writer = SampleWriter::on_host(&layout, from.bytes_mut(), at);

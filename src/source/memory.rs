@@ -270,7 +270,7 @@ mod tests {
         }
         let alone = MemorySource::ragged(tokens.clone(), [[1i64, 2]]).expect("they fit");
         assert!(read(&alone, 1).is_err() && read(&alone, 0).expect("there").len() == 16);
-        let refused = |error: Result<MemorySource, RaggedError>| error.err().expect("refused").to_string();
+        let refused = |error: Result<MemorySource, RaggedError>| error.expect_err("refused").to_string();
         assert_eq!(
             refused(MemorySource::ragged(boxes(), [vec![1.0f32; 4], vec![1.0; 3]])),
             "field `boxes` of sample 1 has 3 elements: at most 4 fit, in rows of 2"
