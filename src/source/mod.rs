@@ -47,7 +47,7 @@ pub use folder::{FolderError, FolderOptions, FolderSource};
 pub use identity::FileIdentity;
 pub use memory::MemorySource;
 #[cfg(feature = "npy")]
-pub use npy::{NpyError, NpySource, NpyType, write_npy, write_npy_to};
+pub use npy::{ChannelOrder, NpyError, NpyOptions, NpySource, NpyType, write_npy, write_npy_to};
 pub use open::{OpenOptions, SourceOpenError, open_path};
 pub use ragged::RaggedError;
 #[cfg(any(feature = "images", feature = "npy"))]
@@ -174,6 +174,13 @@ pub trait Source: Send + Sync {
         None
     }
 
+    /// Every file that samples are read from, each once where it is known; also one without a sample.
+    fn files(&self) -> Box<dyn Iterator<Item = PathBuf> + '_> {
+        let mut before = None;
+        let files = (0..self.len()).filter_map(|index| self.file(index));
+        Box::new(files.filter(move |file| before.replace(file.clone()).as_ref() != Some(file)))
+    }
+
     /// What sample `index` is called in its file, where several samples lie in one: an archive's member.
     fn member(&self, index: u64) -> Option<String> {
         let _ = index;
@@ -212,6 +219,10 @@ impl<S: Source + ?Sized> Source for Arc<S> {
 
     fn file(&self, index: u64) -> Option<PathBuf> {
         (**self).file(index)
+    }
+
+    fn files(&self) -> Box<dyn Iterator<Item = PathBuf> + '_> {
+        (**self).files()
     }
 
     fn member(&self, index: u64) -> Option<String> {

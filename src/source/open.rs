@@ -10,7 +10,7 @@ use super::shown::Shown;
 #[cfg(feature = "images")]
 use super::{FolderError, FolderOptions, FolderSource, TarError, TarOptions, TarSource};
 #[cfg(feature = "npy")]
-use super::{NpyError, NpySource};
+use super::{NpyError, NpyOptions, NpySource};
 
 /// What [`open_path`] needs to know beyond the path.
 #[derive(Clone, Debug, Default)]
@@ -22,6 +22,9 @@ pub struct OpenOptions {
     /// What tar shards become.
     #[cfg(feature = "images")]
     pub tar: TarOptions,
+    /// What a `.npy` file's dimensions mean.
+    #[cfg(feature = "npy")]
+    pub npy: NpyOptions,
 }
 
 /// No source can be made of a path. Every message names the path.
@@ -85,7 +88,7 @@ pub fn open_path(path: impl AsRef<Path>, options: &OpenOptions) -> Result<Arc<dy
     }
     #[cfg(feature = "npy")]
     if !metadata.is_dir() && path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("npy")) {
-        let source = NpySource::open(path)?;
+        let source = NpySource::open_with(path, options.npy)?;
         let labels = path.with_extension("labels.npy");
         // A link that leads nowhere is there too: labels must not vanish in silence.
         return Ok(Arc::new(if fs::symlink_metadata(&labels).is_ok() {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use anyhow::{Result, bail, ensure};
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
-use gpufeed::source::{Damaged, Decoder, Fit, ImageOptions, OpenOptions, open_path};
+use gpufeed::source::{Damaged, Decoder, Fit, ImageOptions, NpyOptions, OpenOptions, open_path};
 use gpufeed::{Element, FloatType, Normalize, Preprocess, SampleLayout, Source, Strategy, TensorLayout};
 
 use serde::{Deserialize, Serialize};
@@ -54,11 +54,15 @@ pub struct DataArgs {
     /// The most bytes of one image, as a file and when decoded at its own size, as in 2GiB [default: 512MiB]
     #[arg(long, value_name = "BYTES", value_parser = units::parse_bytes)]
     pub max_image_bytes: Option<u64>,
+    /// Of a .npy file of u8: its images have their channels first, (N, C, H, W) [default: last; other arrays are delivered as they are]
+    #[arg(long)]
+    pub channels_first: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 pub enum DecoderArg {
-    /// The system's libjpeg-turbo and libwebp where they are installed, otherwise as rust
+    /// What is fastest: the system's libjpeg-turbo and libwebp where they are installed; for quarters and eighths of a JPEG's size, and
+    /// without the libraries, as rust
     Auto,
     /// The system's libjpeg-turbo and libwebp
     System,
@@ -148,7 +152,7 @@ impl DataArgs {
         options
     }
 
-    /// The options that were given, as they are spelled.
+    /// The options for images of folders and shards that were given, as they are spelled.
     pub fn given(&self) -> Vec<&'static str> {
         let all = [
             ("--size", self.size.is_some()),
@@ -175,6 +179,9 @@ pub fn open_source(path: &Path, args: &DataArgs) -> Result<Arc<dyn Source>> {
     options.tar.classes = options.folder.classes.clone();
     options.tar.image = args.image.clone();
     options.tar.labels = args.labels.as_deref().map(str::parse).transpose()?.unwrap_or_default();
+    if args.channels_first {
+        options.npy = NpyOptions::channels_first();
+    }
     let for_shards = args.given().into_iter().filter(|name| path.is_dir() && ["--image", "--labels"].contains(name));
     let for_shards: Vec<_> = for_shards.collect();
     ensure!(
@@ -185,9 +192,11 @@ pub fn open_source(path: &Path, args: &DataArgs) -> Result<Arc<dyn Source>> {
     );
     let source = open_path(path, &options)?;
     let given = args.given();
+    let decoded = source.summary().decoder.is_some();
+    ensure!(!(decoded && args.channels_first), "{}: --channels-first is only for .npy files", path.display());
     // Only images have a shape to be chosen; ignoring the wish would look like fulfilling it.
     ensure!(
-        source.summary().decoder.is_some() || given.is_empty(),
+        decoded || given.is_empty(),
         "{}: {} only for folders of images and tar shards; this file has {}",
         path.display(),
         options_are(&given),
@@ -230,9 +239,13 @@ impl FeedArgs {
 
     fn pass_through(&self, sample: &SampleLayout) -> Result<Preprocess> {
         let (given, sample) = (self.given(), sample.first());
+        let hint = match (sample.element(), sample.dims()) {
+            (Element::U8, [1 | 3 | 4, _, _]) => " (--channels-first makes images of them)",
+            _ => "",
+        };
         ensure!(
             given.is_empty(),
-            "{} only for u8 images; this source has {sample}, which pass through as they are",
+            "{} only for u8 images; this source has {sample}, which pass through as they are{hint}",
             options_are(&given)
         );
         let has = match sample.element() {
@@ -243,7 +256,7 @@ impl FeedArgs {
         };
         match self.dtype {
             wanted @ Some(_) if wanted != has => {
-                bail!("--dtype changes u8 images only; this source has {sample}, which pass through as they are")
+                bail!("--dtype changes u8 images only; this source has {sample}, which pass through as they are{hint}")
             }
             _ => Ok(Preprocess::Raw),
         }

@@ -1,5 +1,7 @@
 //! The element types of `.npy` files.
 
+use crate::layout;
+
 /// An element type that some part of gpufeed reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Element {
@@ -12,6 +14,7 @@ pub(super) enum Element {
     U32,
     I64,
     U64,
+    F16,
     F32,
 }
 
@@ -26,11 +29,28 @@ impl Element {
     pub(super) const INTEGERS: [Self; 9] =
         [Self::Bool, Self::I8, Self::U8, Self::I16, Self::U16, Self::I32, Self::U32, Self::I64, Self::U64];
 
+    /// What samples can be made of.
+    pub(super) const SAMPLES: [Self; 7] = [Self::U8, Self::Bool, Self::U16, Self::F16, Self::I32, Self::F32, Self::I64];
+
+    /// The element of a field, where there are fields of this type.
+    pub(super) fn of_field(self) -> Option<layout::Element> {
+        Some(match self {
+            Self::Bool => layout::Element::Bool,
+            Self::U8 => layout::Element::U8,
+            Self::U16 => layout::Element::U16,
+            Self::I32 => layout::Element::I32,
+            Self::I64 => layout::Element::I64,
+            Self::F16 => layout::Element::F16,
+            Self::F32 => layout::Element::F32,
+            Self::I8 | Self::I16 | Self::U32 | Self::U64 => return None,
+        })
+    }
+
     /// Bytes of one element.
     pub(super) const fn bytes(self) -> u64 {
         match self {
             Self::Bool | Self::I8 | Self::U8 => 1,
-            Self::I16 | Self::U16 => 2,
+            Self::I16 | Self::U16 | Self::F16 => 2,
             Self::I32 | Self::U32 | Self::F32 => 4,
             Self::I64 | Self::U64 => 8,
         }
@@ -54,6 +74,7 @@ impl Element {
             "u4" | "I" | "uint32" => Self::U32,
             "i8" | "q" | "int64" => Self::I64,
             "u8" | "Q" | "uint64" => Self::U64,
+            "f2" | "e" | "float16" => Self::F16,
             "f4" | "f" | "float32" => Self::F32,
             _ => return None,
         };
@@ -101,8 +122,17 @@ mod tests {
         assert_eq!(Element::of("?"), little(Element::Bool));
         assert_eq!(Element::of(">i8"), Some((Element::I64, ByteOrder::Big)));
         assert_eq!(Element::of("=f4"), Some((Element::F32, NATIVE)));
+        assert_eq!(Element::of("<f2"), little(Element::F16));
         for other in ["", "<", "<f8", "|O", "|S4", "<c8", "u1 ", "é"] {
             assert_eq!(Element::of(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn samples_have_elements_of_the_same_size_as_the_file() {
+        for element in Element::SAMPLES {
+            let field = element.of_field().expect("a field can have it");
+            assert_eq!(field.size() as u64, element.bytes(), "{element:?}");
         }
     }
 

@@ -31,7 +31,7 @@ pub enum NpyError {
         reason: String,
     },
     /// The samples' elements are stored with the most significant byte first.
-    #[error("{}: big-endian elements (`{dtype}`); save the array as little-endian", Shown(.path))]
+    #[error("{}: big-endian elements (`{dtype}`); save it through `array.astype(array.dtype.newbyteorder('<'))`", Shown(.path))]
     BigEndian {
         /// The file.
         path: PathBuf,
@@ -73,6 +73,19 @@ pub enum NpyError {
         path: PathBuf,
         /// What is wrong with the shape.
         source: LayoutError,
+    },
+    /// The array has no images with their channels first, which were asked for.
+    #[error(
+        "{}: no images with channels first: they are `|u1` of the shape (N, C, H, W) with C of 1, 3 or 4, and this is `{dtype}` of {shape:?}",
+        Shown(.path)
+    )]
+    NotChannelsFirst {
+        /// The file.
+        path: PathBuf,
+        /// NumPy's name of the element type.
+        dtype: String,
+        /// Its dimensions.
+        shape: Vec<u64>,
     },
     /// The file is shorter than its header promises.
     #[error("{}: truncated: {missing} of {expected} bytes are missing", Shown(.path))]
@@ -116,8 +129,8 @@ pub enum NpyError {
         /// The two numbers.
         source: LabelCount,
     },
-    /// Little-endian floats cannot be passed through to a big-endian host.
-    #[error("{}: f32 arrays are not supported on big-endian hosts", Shown(.path))]
+    /// Little-endian elements cannot be passed through to a big-endian host.
+    #[error("{}: elements of more than one byte are not supported on big-endian hosts", Shown(.path))]
     HostEndian {
         /// The file.
         path: PathBuf,

@@ -10,8 +10,14 @@ use std::path::Path;
 pub enum NpyType {
     /// 8-bit unsigned integers.
     U8,
+    /// One byte, 0 or 1.
+    Bool,
+    /// 16-bit unsigned integers.
+    U16,
     /// 16-bit IEEE 754 floats.
     F16,
+    /// 32-bit signed integers.
+    I32,
     /// 32-bit IEEE 754 floats.
     F32,
     /// 64-bit signed integers.
@@ -26,7 +32,10 @@ impl NpyType {
     pub const fn descr(self) -> &'static str {
         match self {
             Self::U8 => "|u1",
+            Self::Bool => "|b1",
+            Self::U16 => "<u2",
             Self::F16 => "<f2",
+            Self::I32 => "<i4",
             Self::F32 => "<f4",
             Self::I64 => "<i8",
             Self::U64 => "<u8",
@@ -37,9 +46,9 @@ impl NpyType {
     #[must_use]
     pub const fn bytes(self) -> usize {
         match self {
-            Self::U8 => 1,
-            Self::F16 => 2,
-            Self::F32 => 4,
+            Self::U8 | Self::Bool => 1,
+            Self::U16 | Self::F16 => 2,
+            Self::I32 | Self::F32 => 4,
             Self::I64 | Self::U64 => 8,
         }
     }
@@ -98,7 +107,10 @@ mod tests {
     fn every_type_is_written_as_numpy_names_it_and_aligned() {
         for (dtype, shape, dims) in [
             (NpyType::U8, &[2, 1][..], "(2,1,)"),
+            (NpyType::Bool, &[3], "(3,)"),
+            (NpyType::U16, &[1, 2], "(1,2,)"),
             (NpyType::F16, &[1], "(1,)"),
+            (NpyType::I32, &[2], "(2,)"),
             (NpyType::F32, &[], "()"),
             (NpyType::I64, &[0, 3], "(0,3,)"),
             (NpyType::U64, &[2], "(2,)"),

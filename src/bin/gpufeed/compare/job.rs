@@ -111,6 +111,7 @@ impl Samples {
         if let Some(path) = &args.data {
             return Ok(Self::Path { path: path.clone(), images: args.images.clone() });
         }
+        ensure!(!args.images.channels_first, "--channels-first is only for .npy files, and no data was given");
         let given: Vec<&str> = args
             .images
             .given()

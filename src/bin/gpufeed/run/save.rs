@@ -171,6 +171,9 @@ fn write_files(source: &dyn Source, part: &Part) -> io::Result<()> {
 fn npy_type(element: Element) -> Result<NpyType> {
     Ok(match element {
         Element::U8 => NpyType::U8,
+        Element::Bool => NpyType::Bool,
+        Element::U16 => NpyType::U16,
+        Element::I32 => NpyType::I32,
         Element::I64 => NpyType::I64,
         Element::F16 => NpyType::F16,
         Element::F32 => NpyType::F32,
