@@ -26,7 +26,7 @@ pub(super) use format::EXTENSIONS;
 pub use options::{Fit, ImageOptions};
 
 use decoder::Decoders;
-use scratch::Scratch;
+use scratch::{Failure, Scratch};
 
 use crate::error::SourceError;
 use crate::staging::SampleWriter;
@@ -119,24 +119,29 @@ impl Target {
     ) -> Result<(), SourceError> {
         SCRATCH.with_borrow_mut(|scratch| {
             let result = match scratch.load(load, self) {
-                Ok(damage) => {
-                    if let Some(damage) = damage {
+                Ok(image) => {
+                    if let Some(damage) = image.damage {
                         self.damaged.add(origin(), &damage);
                     }
-                    out.write(scratch.sample()).map_err(SourceError::from)
+                    scratch.write(&image, self, out)
                 }
-                Err(problem) => {
-                    let Origin { path, member } = origin();
-                    Err(ImageError { path, member, problem }.into())
-                }
+                Err(problem) => Err(Failure::Image(problem)),
             };
             scratch.give_back();
-            result
+            result.map_err(|failure| match failure {
+                Failure::Image(problem) => {
+                    let Origin { path, member } = origin();
+                    ImageError { path, member, problem }.into()
+                }
+                Failure::Write(error) => error.into(),
+            })
         })
     }
 }
 
 #[cfg(all(test, not(miri)))]
 mod option_tests;
+#[cfg(all(test, not(miri)))]
+mod pillow_tests;
 #[cfg(all(test, not(miri)))]
 mod tests;

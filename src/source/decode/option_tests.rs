@@ -35,6 +35,43 @@ fn a_large_photo_at_a_fraction_of_its_size_is_close_to_the_full_decode() {
     }
 }
 
+/// An image as PNG, which is always decoded whole.
+fn as_png(file: &[u8], (width, height): (u32, u32)) -> Vec<u8> {
+    let options = DecodeOptions { decoder: Decoder::Rust, full_size: true, ..DecodeOptions::default() };
+    let whole = Target::new((height, width), 3, Fit::Stretch, 1 << 24, options).expect("a decoder");
+    encode(RgbImage::from_raw(width, height, sample(file, whole)).expect("an image"), ImageFormat::Png)
+}
+
+#[test]
+fn what_is_not_decoded_of_a_cropped_image_makes_no_difference() {
+    let other = encode(RgbImage::from_fn(900, 900, |x, y| Rgb([(x * y) as u8; 3])), ImageFormat::Jpeg);
+    for (width, height) in [(700, 90), (90, 700), (433, 301), (250, 64)] {
+        let stored = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/jpeg/progressive-420.jpg");
+        let files = [
+            (encode(photo(width, height), ImageFormat::Jpeg), (width, height)),
+            (std::fs::read(stored).expect("a stored file"), (45, 37)),
+        ];
+        for (file, size) in &files {
+            let png = as_png(file, *size);
+            for sample_size in [(16, 16), (7, 31), (33, 5), (60, 60)] {
+                let with = |decoder, full_size| {
+                    let options = DecodeOptions { decoder, full_size, ..DecodeOptions::default() };
+                    Target::new(sample_size, 3, Fit::Crop, 1 << 24, options).expect("a decoder")
+                };
+                for full_size in [true, false] {
+                    // What another image leaves in the decoder's memory must not show.
+                    sample(&other, with(Decoder::Rust, true));
+                    let rust = sample(file, with(Decoder::Rust, full_size));
+                    assert_eq!(rust, sample(file, with(Decoder::Auto, full_size)), "{size:?} to {sample_size:?}");
+                    if full_size {
+                        assert_eq!(rust, sample(&png, with(Decoder::Rust, true)), "{size:?} to {sample_size:?}");
+                    }
+                }
+            }
+        }
+    }
+}
+
 #[test]
 fn an_image_less_than_twice_as_large_as_half_of_it_is_decoded_in_full() {
     let file = encode(photo(500, 375), ImageFormat::Jpeg);
@@ -98,8 +135,9 @@ fn the_decoder_and_its_version_are_named() {
         }
         Err(error) => assert!(error.to_string().contains("libwebp7") && auto.contains("; WebP by gpufeed "), "{auto}"),
     }
+    // By default both decoders of JPEG are used, each where it is faster.
     assert!(
-        id(Decoder::System).is_ok_and(|system| system == auto)
+        id(Decoder::System).is_ok_and(|system| auto == system.replacen(", ", &format!(" and {own}, "), 1))
             || id(Decoder::TurboJpeg).and(id(Decoder::LibWebp)).is_err()
     );
     let other = DecodeOptions { damaged: Damaged::Refuse, full_size: true, decoder: Decoder::Rust };

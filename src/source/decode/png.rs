@@ -1,6 +1,6 @@
 //! PNG files.
 
-use std::io::Cursor;
+use std::io::{self, Cursor};
 
 use png::{BitDepth, Decoder, DecodingError, Info, Limits, Transformations};
 
@@ -11,7 +11,43 @@ use super::scratch::Decoded;
 
 /// Decodes a file to 8 bits a channel into `pixels`, whose contents are replaced. Of an animation the default image counts.
 pub(super) fn decode(file: &[u8], limit: u64, pixels: &mut Vec<u8>) -> Result<Decoded, ImageProblem> {
-    let refused = |error: DecodingError| ImageProblem::Decode(error.into());
+    match decode_whole(file, limit, pixels) {
+        Err(ImageProblem::Truncated) => {
+            // All pixels may be there all the same; as Pillow, the end alone is not missed.
+            let ended = [whole_chunks(file), END].concat();
+            decode_whole(&ended, limit, pixels).map_err(|problem| match problem {
+                ImageProblem::Decode(_) => ImageProblem::Truncated,
+                problem => problem,
+            })
+        }
+        decoded => decoded,
+    }
+}
+
+/// The last chunk of every file.
+const END: &[u8] = b"\0\0\0\0IEND\xae\x42\x60\x82";
+
+/// A file up to its first chunk that is not whole.
+fn whole_chunks(file: &[u8]) -> &[u8] {
+    const SIGNATURE: usize = 8;
+    // Length, type and checksum.
+    const AROUND: usize = 12;
+    let mut end = SIGNATURE.min(file.len());
+    while let Some(length) = file.get(end..).and_then(<[u8]>::first_chunk) {
+        let next = end.saturating_add(AROUND).saturating_add(u32::from_be_bytes(*length) as usize);
+        if next > file.len() {
+            break;
+        }
+        end = next;
+    }
+    &file[..end]
+}
+
+fn decode_whole(file: &[u8], limit: u64, pixels: &mut Vec<u8>) -> Result<Decoded, ImageProblem> {
+    let refused = |error: DecodingError| match error {
+        DecodingError::IoError(error) if error.kind() == io::ErrorKind::UnexpectedEof => ImageProblem::Truncated,
+        error => ImageProblem::Decode(error.into()),
+    };
     let bytes = usize::try_from(limit).unwrap_or(usize::MAX);
     let mut decoder = Decoder::new_with_limits(Cursor::new(file), Limits { bytes });
     decoder.set_transformations(Transformations::EXPAND);
@@ -97,6 +133,27 @@ mod tests {
         assert_eq!(orientation(|_| {}, chunk), Orientation::Rotate90);
         assert_eq!(orientation(prefixed, |_| {}), Orientation::Rotate90);
         assert_eq!(orientation(|_| {}, |_| {}), Orientation::NoTransforms);
+    }
+
+    #[test]
+    fn only_the_end_may_be_missing() {
+        let mut file = Vec::new();
+        let mut encoder = Encoder::new(&mut file, 40, 30);
+        encoder.set_color(ColorType::Grayscale);
+        let bytes: Vec<u8> = (0..1200u32).map(|at| (at * at >> 3) as u8).collect();
+        let mut writer = encoder.write_header().expect("a header");
+        writer.write_image_data(&bytes).expect("pixels");
+        writer.finish().expect("an end");
+        let mut pixels = Vec::new();
+        for cut in 0..=END.len() {
+            decode(&file[..file.len() - cut], 1 << 20, &mut pixels)
+                .unwrap_or_else(|problem| panic!("{cut}: {problem}"));
+            assert_eq!(pixels, bytes);
+        }
+        for end in 8..file.len() - END.len() {
+            let problem = decode(&file[..end], 1 << 20, &mut pixels).err().expect("pixels are missing");
+            assert!(matches!(problem, ImageProblem::Truncated), "{end}: {problem}");
+        }
     }
 
     #[test]

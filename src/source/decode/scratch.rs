@@ -11,7 +11,9 @@ use image::metadata::Orientation;
 use super::decoder::Damaged;
 use super::error::ImageProblem;
 use super::jpeg::{self, Damage};
-use super::{Target, exif, format, pixels, png, reduce, resize, webp};
+use super::reduce::{self, Wanted};
+use super::{Target, exif, format, pixels, png, resize, webp};
+use crate::staging::SampleWriter;
 
 /// Scratch buffers above this many bytes are given back after the image that needed them.
 const KEEP_SCRATCH: usize = 64 << 20;
@@ -33,6 +35,18 @@ impl Decoded {
     }
 }
 
+/// A sample was not written.
+pub(super) enum Failure {
+    Image(ImageProblem),
+    Write(io::Error),
+}
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        Self::Write(error)
+    }
+}
+
 /// A thread's buffers, kept from image to image.
 #[derive(Default)]
 pub(super) struct Scratch {
@@ -49,42 +63,56 @@ pub(super) struct Scratch {
 }
 
 impl Scratch {
-    /// The sample that was loaded.
-    pub(super) fn sample(&self) -> &[u8] {
-        &self.pixels
-    }
-
-    /// Leaves the sample in `pixels`. Returns what was wrong with the image.
+    /// Leaves an image upright and with the sample's channels in `pixels`.
     pub(super) fn load(
         &mut self,
         load: impl FnOnce(&mut Vec<u8>) -> Result<(), ImageProblem>,
         target: &Target,
-    ) -> Result<Option<Damage>, ImageProblem> {
+    ) -> Result<Decoded, ImageProblem> {
         let mut file = std::mem::take(&mut self.file);
         file.clear();
         let decoded = load(&mut file).and_then(|()| self.decode(&file, target));
         self.file = file;
-        let decoded = decoded?;
-        let (mut size, mut extent) = (decoded.size, decoded.extent);
+        let mut decoded = decoded?;
         if decoded.channels != target.channels {
             pixels::convert(&self.pixels, decoded.channels, target.channels, &mut self.next);
             self.step();
         }
         if decoded.orientation != Orientation::NoTransforms {
-            size = pixels::orient(&self.pixels, size, target.channels, decoded.orientation, &mut self.next);
+            let (pixels, next) = (&self.pixels, &mut self.next);
+            decoded.size = pixels::orient(pixels, decoded.size, target.channels, decoded.orientation, next);
             if pixels::swaps(decoded.orientation) {
-                extent = (extent.1, extent.0);
+                decoded.extent = (decoded.extent.1, decoded.extent.0);
             }
             self.step();
         }
-        if size != (target.width, target.height) {
-            let with_alpha = target.channels == 4 && matches!(decoded.channels, 2 | 4);
-            self.next.resize(target.sample_bytes(), 0);
-            resize::resize(&mut self.resizer, &self.pixels, size, extent, target, with_alpha, &mut self.next)
-                .map_err(ImageProblem::Resize)?;
-            self.step();
+        Ok(decoded)
+    }
+
+    /// Writes the image that was loaded in the sample's size: straight into the sample where its memory can be lent.
+    pub(super) fn write(
+        &mut self,
+        image: &Decoded,
+        target: &Target,
+        out: &mut SampleWriter<'_>,
+    ) -> Result<(), Failure> {
+        if image.size == (target.width, target.height) {
+            return Ok(out.write(&self.pixels)?);
         }
-        Ok(decoded.damage)
+        let with_alpha = target.channels == 4 && matches!(image.channels, 2 | 4);
+        let (resizer, pixels) = (&mut self.resizer, &self.pixels);
+        let mut resize = |to: &mut [u8]| {
+            let resized = resize::resize(resizer, pixels, image.size, image.extent, target, with_alpha, to);
+            resized.map_err(|error| Failure::Image(ImageProblem::Resize(error)))
+        };
+        let bytes = target.sample_bytes();
+        if let Some(lent) = out.lend().and_then(|lent| lent.get_mut(..bytes)) {
+            resize(lent)?;
+            return Ok(out.advance(bytes)?);
+        }
+        self.next.resize(bytes, 0);
+        resize(&mut self.next)?;
+        Ok(out.write(&self.next)?)
     }
 
     /// Decodes a file to 8 bits a channel.
@@ -99,14 +127,13 @@ impl Scratch {
 
     fn decode_jpeg(&mut self, file: &[u8], target: &Target) -> Result<Decoded, ImageProblem> {
         let orientation = exif::of_jpeg(file, &mut self.exif).orientation();
-        let divisor = |width, height| {
-            if target.options.full_size {
-                return 1;
-            }
-            reduce::divisor((width, height), orientation, (target.width, target.height))
+        let wanted = |width, height| {
+            let (size, sample) = ((width, height), (target.width, target.height));
+            let divisor = if target.options.full_size { 1 } else { reduce::divisor(size, orientation, sample) };
+            Wanted::part(divisor, size, orientation, sample, target.fit)
         };
         let (memory, pixels) = (&mut self.jpeg, &mut self.pixels);
-        let jpeg = jpeg::decode(file, target.decoders.jpeg, target.max_decoded_bytes, divisor, memory, pixels)?;
+        let jpeg = jpeg::decode(file, target.decoders.jpeg, target.max_decoded_bytes, wanted, memory, pixels)?;
         let damage = Some(jpeg.damage).filter(Damage::is_harmful);
         if let Some(damage) = damage.filter(|damage| damage.is_fatal() || target.options.damaged == Damaged::Refuse) {
             return Err(ImageProblem::Damaged(damage.to_string()));

@@ -51,7 +51,14 @@ fn hash(bytes: &[u8]) -> u64 {
 /// The pixels as they are stored, CMYK included.
 pub(super) fn raw(file: &[u8], divisor: u32, chosen: Chosen) -> Result<(Decoded, Vec<u8>), ImageProblem> {
     let mut pixels = Vec::new();
-    let decoded = decode_stored(file, chosen, 1 << 24, |_, _| divisor, &mut Memory::default(), &mut pixels)?;
+    let decoded = decode_stored(
+        file,
+        chosen,
+        1 << 24,
+        |width, height| Wanted::whole(divisor, (width, height)),
+        &mut Memory::default(),
+        &mut pixels,
+    )?;
     Ok((decoded, pixels))
 }
 
@@ -93,6 +100,22 @@ fn the_systems_libjpeg_turbo_decodes_as_the_stored_one_did() {
             // Another version may round differently, by a little.
             let (_, rust) = raw(&file(&name), divisor, Chosen::Rust).expect("decoded");
             assert!(got.iter().zip(&rust).all(|(a, b)| a.abs_diff(*b) <= 2), "{name} 1/{divisor}");
+        }
+    }
+}
+
+#[test]
+fn the_fastest_of_both_decoders_gives_the_same_bytes_at_every_fraction() {
+    let test = "the_fastest_of_both_decoders_gives_the_same_bytes_at_every_fraction";
+    let Some(turbo @ Chosen::Turbo(library)) = turbojpeg(test) else { return };
+    for name in ["sampling-420", "sampling-444", "progressive-420", "grey", "cmyk", "arithmetic", "restarts-every-row"]
+    {
+        for divisor in [1, 2, 4, 8] {
+            let decoded =
+                |chosen| raw(&file(name), divisor, chosen).unwrap_or_else(|problem| panic!("{name}: {problem}")).1;
+            let (fastest, turbo) = (decoded(Chosen::Fastest(library)), decoded(turbo));
+            assert!(fastest.iter().zip(&turbo).all(|(a, b)| a.abs_diff(*b) <= 2), "{name} 1/{divisor}");
+            assert_eq!(fastest.len(), turbo.len());
         }
     }
 }
@@ -175,7 +198,15 @@ fn memory_and_results_are_the_same_whatever_was_decoded_before() {
     {
         let file = file(name);
         let decode = |memory: &mut Memory, pixels: &mut Vec<u8>| {
-            decode_stored(&file, Chosen::Rust, 1 << 24, |_, _| 1, memory, pixels).expect("decoded")
+            decode_stored(
+                &file,
+                Chosen::Rust,
+                1 << 24,
+                |width, height| Wanted::whole(1, (width, height)),
+                memory,
+                pixels,
+            )
+            .expect("decoded")
         };
         decode(&mut memory, &mut pixels);
         assert_eq!(pixels, raw(&file, 1, Chosen::Rust).expect("decoded").1, "{name}");

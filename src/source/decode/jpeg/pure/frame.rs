@@ -1,10 +1,13 @@
 //! The geometry of a frame: its components' blocks and samples, at full size or scaled down.
 
+use std::ops::Range;
+
 use super::idct::{self, Block};
 use super::idct_small;
 use crate::source::decode::jpeg::header::Frame;
 use crate::source::decode::jpeg::refusal::Refusal;
 use crate::source::decode::jpeg::tables::{Quantization, ZIGZAG};
+use crate::source::decode::reduce::Wanted;
 
 /// One component while it is decoded.
 #[derive(Default)]
@@ -23,6 +26,9 @@ pub(super) struct Plane {
     /// Samples of the image.
     pub(super) width: usize,
     pub(super) height: usize,
+    /// Blocks that are transformed.
+    columns: Range<usize>,
+    rows: Range<usize>,
     /// The quantisation table of its first scan.
     pub(super) quantization: Option<Quantization>,
     /// Samples in rows of `stride`.
@@ -93,6 +99,22 @@ impl Plane {
         }
     }
 
+    /// Chooses the blocks that are transformed.
+    pub(super) fn want(&mut self, wanted: &Wanted, geometry: Geometry) {
+        let blocks = |range: &Range<u32>, most: usize, factor: usize| {
+            let block = 8 * most;
+            range.start as usize * factor / block..(range.end as usize * factor).div_ceil(block)
+        };
+        self.columns = blocks(&wanted.columns, geometry.max_h, self.h);
+        self.rows = blocks(&wanted.rows, geometry.max_v, self.v);
+    }
+
+    /// Whether a block is transformed.
+    #[inline(always)]
+    pub(super) fn wants(&self, x: usize, y: usize) -> bool {
+        self.columns.contains(&x) && self.rows.contains(&y)
+    }
+
     /// Samples in a row of memory.
     pub(super) fn stride(&self) -> usize {
         self.stride_blocks * self.side
@@ -131,13 +153,14 @@ impl Plane {
         }
     }
 
-    /// Transforms all coefficients.
+    /// Transforms the coefficients of the blocks that are wanted.
     pub(super) fn transform(&mut self) {
         let Some(table) = self.quantization else { return };
+        let (columns, rows) = (self.columns.clone(), self.rows.clone());
         let coefficients = std::mem::take(&mut self.coefficients);
         let blocks = coefficients.as_chunks::<64>().0;
-        for (y, row) in blocks.chunks_exact(self.stride_blocks).enumerate() {
-            for (x, zigzag) in row.iter().enumerate() {
+        for (y, row) in blocks.chunks_exact(self.stride_blocks).enumerate().take(rows.end).skip(rows.start) {
+            for (x, zigzag) in row.iter().enumerate().take(columns.end).skip(columns.start) {
                 let last = zigzag.iter().rposition(|&value| value != 0).unwrap_or(0);
                 let mut block = [0; 64];
                 for k in 0..=last {

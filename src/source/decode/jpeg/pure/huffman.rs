@@ -26,8 +26,12 @@ pub(super) const END_OF_BLOCK: u8 = 128;
 
 /// A Huffman table.
 pub(super) struct Table {
+    /// What the table was made of.
+    made_of: Option<(HuffmanSpec, Kind)>,
     /// By the next [`LOOK`] bits.
     steps: [Step; 1 << LOOK],
+    /// By the same, one or two steps at once, where they are those of coefficients. Apart, as threads have little stack.
+    pairs: Box<[Pair; 1 << LOOK]>,
     /// By the same, the symbol, and in the upper half the bits of its code; 0 where it is longer.
     codes: [u16; 1 << LOOK],
     /// For each length, the 16-bit prefix that codes of this length lie below.
@@ -68,10 +72,35 @@ impl Step {
     }
 }
 
+/// One or two coefficients that the next bits have in full. The second one of a single is the first one again, so that both can be put
+/// where they belong without asking.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Pair {
+    pub(super) first: Step,
+    second: Step,
+}
+
+impl Pair {
+    /// Two steps, or the first alone.
+    fn new(first: Step, second: Step) -> Self {
+        if second.is_whole() && first.is_whole() && first.bits() + second.bits() <= LOOK {
+            return Self { first, second };
+        }
+        Self { first, second: Step::new(first.value().into(), 0, 0) }
+    }
+
+    #[inline(always)]
+    pub(super) fn second(self) -> Step {
+        self.second
+    }
+}
+
 impl Default for Table {
     fn default() -> Self {
         Self {
+            made_of: None,
             steps: [Step::default(); 1 << LOOK],
+            pairs: Box::new([Pair::default(); 1 << LOOK]),
             codes: [0; 1 << LOOK],
             limits: [0; 17],
             offsets: [0; 17],
@@ -86,6 +115,10 @@ impl Table {
     /// # Errors
     /// Codes that do not fit their lengths.
     pub(super) fn set(&mut self, spec: &HuffmanSpec, kind: Kind) -> Result<(), Refusal> {
+        if self.made_of == Some((*spec, kind)) {
+            return Ok(());
+        }
+        self.made_of = None;
         self.steps.fill(Step::default());
         self.codes.fill(0);
         self.limits.fill(0);
@@ -110,6 +143,13 @@ impl Table {
             }
             code <<= 1;
         }
+        if kind == Kind::Ac {
+            for (bits, pair) in self.pairs.iter_mut().enumerate() {
+                let first = self.steps[bits];
+                *pair = Pair::new(first, self.steps[(bits << first.bits()) % (1 << LOOK)]);
+            }
+        }
+        self.made_of = Some((*spec, kind));
         Ok(())
     }
 
@@ -139,6 +179,12 @@ impl Table {
     #[inline(always)]
     pub(super) fn step(&self, bits: &Bits<'_>) -> Step {
         self.steps[bits.peek(LOOK) as usize]
+    }
+
+    /// The next one or two steps, of loaded bits, which stay.
+    #[inline(always)]
+    pub(super) fn pair(&self, bits: &Bits<'_>) -> Pair {
+        self.pairs[bits.peek(LOOK) as usize]
     }
 
     /// Takes one symbol. A code that is none counts as 0, and is noted.

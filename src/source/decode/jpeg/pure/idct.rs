@@ -21,7 +21,7 @@ const F_2_562915447: i32 = 20995;
 const F_3_072711026: i32 = 25172;
 
 /// Eight values, one of each column or row.
-type Lanes = [i16; 8];
+pub(super) type Lanes = [i16; 8];
 
 /// A one-dimensional transform of eight lanes, descaled by `SHIFT` bits. Written as loops over lanes, which compilers turn into
 /// vector instructions.
@@ -75,10 +75,15 @@ pub(super) fn sample(value: i32) -> u8 {
     (value + 128).clamp(0, 255) as u8
 }
 
+/// A block's rows.
+#[inline(always)]
+pub(super) fn rows(block: &Block) -> &[Lanes; 8] {
+    block.as_chunks::<8>().0.try_into().unwrap_or(&[[0; 8]; 8])
+}
+
 /// The 8x8 samples of a block of dequantised coefficients, into the plane at `out`.
 pub(super) fn full(block: &Block, out: &mut [u8], stride: usize) {
-    let rows: &[Lanes; 8] = block.as_chunks::<8>().0.try_into().unwrap_or(&[[0; 8]; 8]);
-    let columns = transpose(&transform::<{ CONST_BITS - PASS1_BITS }>(rows));
+    let columns = transpose(&transform::<{ CONST_BITS - PASS1_BITS }>(rows(block)));
     let samples = transpose(&transform::<{ CONST_BITS + PASS1_BITS + 3 }>(&columns));
     for (line, row) in samples.iter().enumerate() {
         if let Some(to) = out.get_mut(line * stride..).and_then(<[u8]>::first_chunk_mut::<8>) {

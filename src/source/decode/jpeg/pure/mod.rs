@@ -26,6 +26,7 @@ use sequential::{Layout, Part, Sequential};
 use super::damage::Damage;
 use super::header::{Coding, Frame, ScanHeader, Segments};
 use super::refusal::Refusal;
+use crate::source::decode::reduce::Wanted;
 
 /// More scans than any encoder makes; each costs time, and next to no bytes.
 const MAX_SCANS: u32 = 500;
@@ -63,11 +64,11 @@ pub(super) fn working_bytes(frame: &Frame, divisor: usize) -> Result<u64, Refusa
 }
 
 /// Decodes the image whose segments were read up to its first scan, `first`, at a fraction of its size, into `out`:
-/// grey, RGB or CMYK in rows without gaps.
+/// grey, RGB or CMYK in rows without gaps. Of what is not wanted everything is decoded and nothing is transformed.
 pub(super) fn decode(
     segments: &mut Segments<'_>,
     first: ScanHeader,
-    divisor: usize,
+    wanted: &Wanted,
     memory: &mut Memory,
     out: &mut [u8],
 ) -> Result<Damage, Refusal> {
@@ -78,12 +79,14 @@ pub(super) fn decode(
     if let Coding::Other(process) = frame.coding {
         return Err(Refusal::Process(process));
     }
+    let divisor = wanted.divisor as usize;
     let geometry = Geometry::of(&frame, divisor);
     let color_space = segments.color_space(&frame);
     let mut decoder = Decoder { frame, geometry, segments, memory, damage: Damage::default() };
     let count = decoder.frame.components().len();
     for (index, plane) in decoder.memory.planes[..count].iter_mut().enumerate() {
         plane.lay_out(&frame, index, geometry)?;
+        plane.want(wanted, geometry);
         plane.samples.resize(plane.sample_count(), 0);
         plane.coefficients.clear();
     }
@@ -98,7 +101,8 @@ pub(super) fn decode(
     }
     decoder.damage.extraneous += decoder.segments.extraneous;
     let damage = decoder.damage;
-    output::pixels(&memory.planes[..count], geometry, color_space, &mut memory.rows, out);
+    let rows = wanted.rows.start as usize / divisor..(wanted.rows.end as usize).div_ceil(divisor);
+    output::pixels(&memory.planes[..count], geometry, rows, color_space, &mut memory.rows, out);
     Ok(damage)
 }
 

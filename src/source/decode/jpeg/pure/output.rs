@@ -1,5 +1,7 @@
 //! Pixels from the samples of all components.
 
+use std::ops::Range;
+
 use super::color;
 use super::frame::{Geometry, Plane};
 use super::upsample::Upsampling;
@@ -12,8 +14,15 @@ pub(super) struct Rows {
     sums: Vec<u16>,
 }
 
-/// Writes grey, RGB or CMYK pixels.
-pub(super) fn pixels(planes: &[Plane], geometry: Geometry, color_space: ColorSpace, rows: &mut Rows, out: &mut [u8]) {
+/// Writes these rows of grey, RGB or CMYK pixels.
+pub(super) fn pixels(
+    planes: &[Plane],
+    geometry: Geometry,
+    wanted: Range<usize>,
+    color_space: ColorSpace,
+    rows: &mut Rows,
+    out: &mut [u8],
+) {
     let channels = match color_space {
         ColorSpace::Grey => 1,
         ColorSpace::YCbCr | ColorSpace::Rgb => 3,
@@ -23,7 +32,8 @@ pub(super) fn pixels(planes: &[Plane], geometry: Geometry, color_space: ColorSpa
     for (upsampling, plane) in upsampling.iter_mut().zip(planes) {
         *upsampling = Upsampling::of(plane, geometry);
     }
-    for (y, out) in out.chunks_exact_mut(geometry.width * channels).enumerate() {
+    let lines = out.chunks_exact_mut(geometry.width * channels).enumerate();
+    for (y, out) in lines.take(wanted.end).skip(wanted.start) {
         let Rows { rows, sums } = rows;
         let mut samples: [&[u8]; 4] = [&[]; 4];
         for (i, (plane, row)) in planes.iter().zip(rows).enumerate() {

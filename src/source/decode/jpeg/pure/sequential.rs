@@ -150,7 +150,12 @@ impl Part<'_> {
     #[inline]
     fn block(&mut self, x: usize, y: usize, bits: &mut Bits<'_>, damage: &mut Damage) {
         let dc = self.next_dc(bits, damage);
-        if self.plane.coefficients.is_empty() {
+        if !self.plane.coefficients.is_empty() {
+            let start = 64 * (y * self.plane.stride_blocks + x);
+            let Some(block) = self.plane.coefficients[start..].first_chunk_mut::<64>() else { return };
+            block[0] = dc;
+            coefficients(self.ac, bits, &mut damage.bad_codes, |k, value| block[k.min(63)] = value);
+        } else if self.plane.wants(x, y) {
             let table = &self.quantization;
             let mut block = [0; 64];
             block[0] = dc.wrapping_mul(table[0] as i16);
@@ -159,10 +164,7 @@ impl Part<'_> {
             });
             self.plane.put(x, y, &block, last);
         } else {
-            let start = 64 * (y * self.plane.stride_blocks + x);
-            let Some(block) = self.plane.coefficients[start..].first_chunk_mut::<64>() else { return };
-            block[0] = dc;
-            coefficients(self.ac, bits, &mut damage.bad_codes, |k, value| block[k.min(63)] = value);
+            coefficients(self.ac, bits, &mut damage.bad_codes, |_, _| {});
         }
     }
 
@@ -188,12 +190,19 @@ impl Part<'_> {
 fn coefficients(ac: &Table, bits: &mut Bits<'_>, bad_codes: &mut u64, mut put: impl FnMut(usize, i16)) -> usize {
     let mut k = 0;
     while k < 63 {
-        bits.refill_for_symbol();
-        let step = ac.step(bits);
-        if step.is_whole() {
-            bits.skip(step.bits());
-            k += step.advance();
-            put(k, step.value());
+        bits.refill();
+        let pair = ac.pair(bits);
+        if pair.first.is_whole() {
+            k += pair.first.advance();
+            put(k, pair.first.value());
+            // What follows the last coefficient, or the end, belongs to the next block.
+            if k >= 63 {
+                bits.skip(pair.first.bits());
+                break;
+            }
+            bits.skip(pair.first.bits() + pair.second().bits());
+            k += pair.second().advance();
+            put(k, pair.second().value());
             continue;
         }
         let symbol = ac.symbol(bits, bad_codes);
