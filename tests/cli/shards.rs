@@ -9,7 +9,7 @@ use crate::data::{self, Array, Data};
 use crate::support::run;
 
 /// The files of a folder of classes as two shards, each image with its label in `.cls`.
-fn shards_of(images: &Data, suffix: &str) -> Data {
+pub fn shards_of(images: &Data, suffix: &str) -> Data {
     let mut files: Vec<(i64, PathBuf)> = Vec::new();
     for (label, class) in ["cat", "dog"].into_iter().enumerate() {
         let entries = fs::read_dir(images.path.join(class)).expect("listed");
@@ -29,7 +29,7 @@ fn shards_of(images: &Data, suffix: &str) -> Data {
     Data { folder, path }
 }
 
-fn write(path: &Path, members: impl IntoIterator<Item = (String, Vec<u8>)>) {
+pub fn write(path: &Path, members: impl IntoIterator<Item = (String, Vec<u8>)>) {
     let mut builder = tar::Builder::new(fs::File::create(path).expect("created"));
     for (name, content) in members {
         let mut header = tar::Header::new_gnu();

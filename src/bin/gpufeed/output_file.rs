@@ -36,17 +36,8 @@ impl Inputs {
         // What is not there is nobody's.
         let identity = FileIdentity::of(output).ok()?;
         let is_it = |path: &PathBuf| FileIdentity::of(path).is_ok_and(|input| input == identity);
-        self.paths.iter().find(|path| is_it(path)).cloned().or_else(|| {
-            let source = self.source.as_ref()?;
-            let first = source.file(0);
-            // A source of one file has the same for every sample.
-            let one = first == source.file(source.len().saturating_sub(1));
-            let count = if one { source.len().min(1) } else { source.len() };
-            // Each file of several samples is asked for once.
-            let mut before = None;
-            let files = (0..count).filter_map(|index| source.file(index));
-            files.filter(|file| before.replace(file.clone()).as_ref() != Some(file)).find(is_it)
-        })
+        let given = self.paths.iter().find(|path| is_it(path)).cloned();
+        given.or_else(|| self.source.as_ref()?.files().find(is_it))
     }
 }
 
