@@ -4,9 +4,11 @@
 //! `GPUFEED_PHOTOS=folder cargo bench --bench decode` takes the images of a folder instead. Everything runs on one thread, from the
 //! page cache. Each figure is the median of several rounds.
 //!
-//! The stages are told apart by doing less: reading the file alone; decoding at an eighth of the size, which is the entropy decoder
-//! and next to nothing else; decoding at the size of the image, which adds the transform, upsampling and colours; the sample as
-//! `FolderSource` gives it by default, which decodes at a fraction of the size where that is enough, and adds resizing.
+//! A JPEG's sample is told apart into its stages. `read` is the file alone. `entropy` is the entropy decoder: decoding at an eighth of the
+//! size, which does next to nothing else, less what it reads and resizes; nothing is faster than that, whatever the size. `resize` is
+//! the resampling of an image of the size that is decoded to. `transform` is what is left of the sample: the inverse DCT, upsampling and
+//! colours. A sample is what `FolderSource` gives by default, which decodes at a fraction of the size where that is enough; `full` is
+//! the same from the full size.
 
 #![allow(clippy::print_stdout)]
 
@@ -14,6 +16,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use fast_image_resize::images::{Image, ImageRef};
+use fast_image_resize::{FilterType, PixelType, ResizeAlg, ResizeOptions, Resizer};
 use gpufeed::source::{Decoder, Fit, FolderSource, ImageOptions};
 use gpufeed::{SampleContext, SampleWriter, Source};
 
@@ -37,13 +41,14 @@ fn main() {
 fn bench(file: &Path) {
     let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let bytes = fs::metadata(file).expect("the file").len() as f64;
-    let (width, height) = image::image_dimensions(file).expect("an image");
-    let (width, height) = (width as usize, height as usize);
+    let size = image::image_dimensions(file).expect("an image");
+    let (width, height) = (size.0 as usize, size.1 as usize);
     let line = |what: &str, time: Duration| {
         let seconds = time.as_secs_f64();
         println!("{name:24} {what:22} {:10.0} {:9.2} {:8.0}", 1.0 / seconds, seconds * 1e3, bytes / seconds / 1e6);
     };
-    line("read", median(|| drop(fs::read(file).expect("read"))));
+    let read = median(|| drop(fs::read(file).expect("read")));
+    line("read", read);
     let is = |other: &str| file.extension().is_some_and(|extension| extension.eq_ignore_ascii_case(other));
     let decoders = match (is("jpg"), is("webp")) {
         (true, _) => &[Decoder::TurboJpeg, Decoder::Rust][..],
@@ -52,23 +57,47 @@ fn bench(file: &Path) {
     };
     for &decoder in decoders {
         let key = if is("png") { "decoder" } else { decoder.key() };
-        if is("jpg")
-            && let Some(time) = sample(file, (height / 16, width / 16), decoder, false)
-        {
-            line(&format!("{key}, an eighth"), time);
-        }
-        let Some(time) = sample(file, (height, width), decoder, true) else {
+        let Some(own) = sample(file, (height, width), decoder, true) else {
             println!("{name:24} {key}: not installed");
             continue;
         };
-        line(&format!("{key}, own size"), time);
-        if let Some(time) = sample(file, (SIDE, SIDE), decoder, true) {
-            line(&format!("{key}, full, resized"), time);
-        }
-        if let Some(time) = sample(file, (SIDE, SIDE), decoder, false) {
-            line(&format!("{key}, sample"), time);
+        line(&format!("{key}, own size"), own);
+        let of = |size, full| sample(file, size, decoder, full).expect("the decoder is there");
+        line(&format!("{key}, full, resized"), of((SIDE, SIDE), true));
+        let whole = of((SIDE, SIDE), false);
+        line(&format!("{key}, sample"), whole);
+        if is("jpg") {
+            let eighth = of((height / 16, width / 16), false);
+            stages(&format!("{name:24} {key}, stages"), size, [read, eighth, whole]);
         }
     }
+}
+
+/// Prints a sample's stages in milliseconds, of what reading, a sixteenth by way of an eighth, and a sample take.
+fn stages(what: &str, (width, height): (u32, u32), [read, eighth, whole]: [Duration; 3]) {
+    let side = SIDE as u32;
+    let divisor = [8, 4, 2].into_iter().find(|divisor| width.min(height) >= side * 2 * divisor).unwrap_or(1);
+    let resize = resized((width.div_ceil(divisor), height.div_ceil(divisor)), (side, side));
+    let of_eighth = resized((width.div_ceil(8), height.div_ceil(8)), (width / 16, height / 16));
+    let entropy = eighth.saturating_sub(read + of_eighth);
+    let transform = whole.saturating_sub(read + entropy + resize);
+    let [read, entropy, transform, resize] = [read, entropy, transform, resize].map(|time| time.as_secs_f64() * 1e3);
+    println!(
+        "{what}: read {read:.2}, entropy {entropy:.2}, transform at 1/{divisor} {transform:.2}, resize {resize:.2} ms"
+    );
+}
+
+/// The time of resampling RGB as a sample is.
+fn resized(from: (u32, u32), to: (u32, u32)) -> Duration {
+    let (pixels, mut resizer) = (vec![77; (from.0 * from.1 * 3) as usize], Resizer::new());
+    let options = ResizeOptions::new()
+        .resize_alg(ResizeAlg::Convolution(FilterType::Bilinear))
+        .fit_into_destination(Some((0.5, 0.5)));
+    let mut image = Image::new(to.0, to.1, PixelType::U8x3);
+    median(|| {
+        let from = ImageRef::new(from.0, from.1, &pixels, PixelType::U8x3).expect("an image");
+        resizer.resize(&from, &mut image, &options).expect("resized");
+    })
 }
 
 /// The time of one sample of this height and width; `None` where there is no such decoder.
