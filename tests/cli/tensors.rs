@@ -1,7 +1,10 @@
 //! What `gpufeed run --save` delivers, against the formula.
 
 use std::collections::BTreeSet;
+use std::fs;
 use std::path::Path;
+
+use gpufeed::source::{NpyType, write_npy};
 
 use crate::data::{self, Array, BYTES, Data, HEIGHT, IMAGES, WIDTH};
 use crate::support::{devices, run};
@@ -90,11 +93,11 @@ fn check(data: &Data, wish: Wish, more: &[&str]) {
         assert_eq!(order.iter().collect::<BTreeSet<_>>().len(), IMAGES, "each image once an epoch: {order:?}");
     }
     assert_ne!(orders[0], orders[1], "each epoch is shuffled anew");
-    let files = std::fs::read_dir(&saved).expect("the folder").count();
+    let files = fs::read_dir(&saved).expect("the folder").count();
     // A folder's classes and files are told beside them.
     let told = if data.path.is_dir() { 2 } else { 0 };
     assert_eq!(files, 3 * EPOCHS * per_epoch + told, "nothing but these batches");
-    std::fs::remove_dir_all(&saved).expect("removed");
+    fs::remove_dir_all(&saved).expect("removed");
 }
 
 /// Every device, element type and order of dimensions; the normalisation is left to the default for half of them.
@@ -119,6 +122,53 @@ fn lossless_webp_files_arrive_as_the_formula_says() {
 #[test]
 fn an_npy_file_arrives_as_the_formula_says() {
     check_all("an_npy_file_arrives_as_the_formula_says", &data::array(), &[]);
+}
+
+#[test]
+fn an_npy_file_with_channels_first_arrives_as_one_with_channels_last() {
+    let data = data::array();
+    let pixels = data::pixels();
+    let plane = |image: &[u8], channel| image.iter().skip(channel).step_by(3).copied().collect::<Vec<_>>();
+    let planes = pixels.chunks_exact(BYTES).flat_map(|image| [0, 1, 2].map(|channel| plane(image, channel)));
+    let planes: Vec<u8> = planes.flatten().collect();
+    write_npy(&data.path, NpyType::U8, &[IMAGES, 3, HEIGHT, WIDTH], &planes).expect("written");
+    let test = "an_npy_file_with_channels_first_arrives_as_one_with_channels_last";
+    check_all(test, &data, &["--channels-first"]);
+    let args = ["run", data.arg(), "--device", "host"];
+    let ran = run(&[&args[..], &["--layout", "nchw"]].concat()).ended_with(1);
+    assert!(ran.stderr.contains("--channels-first makes images of them"), "{}", ran.stderr);
+    let ran = run(&[&args[..], &["--channels-first", "--strategy", "registered"]].concat()).ended_with(1);
+    assert!(ran.stderr.contains("registered"), "{}", ran.stderr);
+    let folder = data::folder_of("png");
+    let ran = run(&["run", folder.arg(), "--device", "host", "--channels-first"]).ended_with(1);
+    assert!(ran.stderr.contains("--channels-first is only for .npy files"), "{}", ran.stderr);
+}
+
+#[test]
+fn arrays_of_every_element_type_arrive_as_they_are() {
+    let data = data::array();
+    fs::remove_file(data.path.with_extension("labels.npy")).expect("there");
+    let bytes: Vec<u8> = (0..IMAGES * 3 * 8).map(|at| (at % 2) as u8).collect();
+    for (dtype, descr) in [
+        (NpyType::Bool, "|b1"),
+        (NpyType::U16, "<u2"),
+        (NpyType::F16, "<f2"),
+        (NpyType::I32, "<i4"),
+        (NpyType::F32, "<f4"),
+        (NpyType::I64, "<i8"),
+    ] {
+        let bytes = &bytes[..IMAGES * 3 * dtype.bytes()];
+        write_npy(&data.path, dtype, &[IMAGES, 3], bytes).expect("written");
+        for device in devices("arrays_of_every_element_type_arrive_as_they_are") {
+            let saved = data.folder.path().join("saved");
+            let saved_arg = saved.to_str().expect("a path in ASCII");
+            run(&["run", data.arg(), "--device", device, "--batch-size", "7", "--save", saved_arg]).ended_with(0);
+            let tensor = Array::read(&saved.join("batch-000000.npy"));
+            assert_eq!((tensor.dtype.as_str(), &tensor.shape[..]), (descr, &[IMAGES, 3][..]), "{device}");
+            assert!(tensor.bytes == bytes, "{descr} on {device}");
+            fs::remove_dir_all(&saved).expect("removed");
+        }
+    }
 }
 
 #[test]

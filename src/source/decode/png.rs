@@ -140,7 +140,7 @@ mod tests {
         let mut file = Vec::new();
         let mut encoder = Encoder::new(&mut file, 40, 30);
         encoder.set_color(ColorType::Grayscale);
-        let bytes: Vec<u8> = (0..1200u32).map(|at| (at * at >> 3) as u8).collect();
+        let bytes: Vec<u8> = (0..1200u32).map(|at| ((at * at) >> 3) as u8).collect();
         let mut writer = encoder.write_header().expect("a header");
         writer.write_image_data(&bytes).expect("pixels");
         writer.finish().expect("an end");

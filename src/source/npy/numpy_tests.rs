@@ -13,11 +13,11 @@ fn path(name: &str) -> PathBuf {
 /// The bytes of all samples, one after the other.
 fn bytes(source: &NpySource) -> Vec<u8> {
     let mut sample = SampleBuffer::new(source.layout()).expect("a few bytes");
-    let mut read = |index| {
+    let read = |index| {
         source.read(&SampleContext::of(index), &mut sample.writer()).expect("read");
         sample.bytes(0).expect("the first field").to_vec()
     };
-    (0..source.len()).flat_map(|index| read(index)).collect()
+    (0..source.len()).flat_map(read).collect()
 }
 
 fn open(name: &str) -> NpySource {

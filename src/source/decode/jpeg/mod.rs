@@ -17,8 +17,8 @@ use super::decoder::Chosen;
 use super::error::ImageProblem;
 use super::reduce::Wanted;
 
-/// From this fraction of an image's size on the entropy decoder is most of the work, and the one that is built in is the faster one, by a
-/// tenth at a quarter (`benches/decode`).
+/// From this fraction of an image's size on the entropy decoder is most of the work, where the built-in decoder is the faster one
+/// (docs/performance.md).
 const BUILT_IN_FROM: u32 = 4;
 
 /// What the decoders keep from image to image.
