@@ -1,4 +1,5 @@
 // u8 images in HWC order become normalised tensors: x * scale + bias, as f32 or rounded to f16. What all such kernels share.
+// Follows half.wgsl.
 //
 // All that is constant for a lane is an override, so there is nothing to upload.
 
@@ -27,22 +28,6 @@ fn linear(group: vec3<u32>, groups: vec3<u32>, local: u32) -> u32 {
 
 fn bytes_of(word: u32) -> vec4<u32> {
     return (vec4<u32>(word) >> vec4<u32>(0u, 8u, 16u, 24u)) & vec4<u32>(255u);
-}
-
-// f32 to f16 bits: to nearest, ties to even, with subnormals, overflowing to infinity. Written out because drivers may
-// round pack2x16float either way and may flush subnormals.
-fn half_bits(values: vec4<f32>) -> vec4<u32> {
-    let bits = bitcast<vec4<u32>>(values);
-    let magnitude = bits & vec4<u32>(0x7fffffffu);
-    // Rounds at bit 13 and moves the exponent's bias from 127 to 15.
-    let odd = (magnitude >> vec4<u32>(13u)) & vec4<u32>(1u);
-    let normal = (magnitude + odd + vec4<u32>(0xfffu) - vec4<u32>(0x38000000u)) >> vec4<u32>(13u);
-    // Next to 0.5 a unit in the last place is 2^-24, f16's smallest step: the addition rounds.
-    let shifted = bitcast<vec4<f32>>(magnitude) + vec4<f32>(0.5);
-    let subnormal = bitcast<vec4<u32>>(shifted) - vec4<u32>(0x3f000000u);
-    let finite = min(normal, vec4<u32>(0x7c00u));
-    let sign = (bits >> vec4<u32>(16u)) & vec4<u32>(0x8000u);
-    return sign | select(finite, subnormal, magnitude < vec4<u32>(0x38800000u));
 }
 
 // Values that are zero or normal f16, rounded likewise and still f32: what is left of them fits f16, and every way to pack it gives

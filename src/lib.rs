@@ -44,7 +44,7 @@
 //! | [`error`] | errors | `strategy` |
 //! | [`layout`] | sizes and alignment | `error` |
 //! | [`memory`] | host memory that stays where it is, for devices to read | `error` |
-//! | [`preprocess`] | normalisation parameters, the CPU oracle, fingerprints | `layout` |
+//! | [`preprocess`] | parameters of normalisation and pipelines, the CPU oracles, fingerprints | `layout` |
 //! | [`staging`] | who may write a slot and when it may be sent | `layout`, `error`, `memory` |
 //! | [`backend`] | the contract with a device; host, wgpu and CUDA behind it | the above |
 //! | [`source`] | where samples come from | `layout`, `memory`, `staging` |
@@ -112,7 +112,10 @@ pub use loader::{
 };
 pub use measure::{AutoOptions, Tuned};
 pub use memory::{HostArena, StableHostMemory};
-pub use preprocess::{FloatType, Normalize, Preprocess, TensorDesc, TensorLayout};
+pub use preprocess::{
+    Anchor, ChannelOrder, Crop, Filter, Flip, FloatType, Geometry, Jitter, Normalize, Orientation, Pipeline,
+    Preprocess, Quantization, Resize, TensorDesc, TensorLayout, TensorType,
+};
 #[cfg(feature = "npy")]
 pub use source::NpySource;
 #[cfg(feature = "images")]

@@ -5,7 +5,8 @@ use naga::back::{self, PipelineConstants, pipeline_constants::process_overrides}
 use naga::valid::{Capabilities, ModuleInfo, ValidationFlags, Validator};
 use naga::{Module, ShaderStage};
 
-const NORMALIZE: &str = include_str!("../shaders/normalize.wgsl");
+const NORMALIZE: &str = concat!(include_str!("../shaders/half.wgsl"), include_str!("../shaders/normalize.wgsl"));
+const PIPELINE: &str = concat!(include_str!("../shaders/half.wgsl"), include_str!("../shaders/pipeline.wgsl"));
 /// The ways to pack halves.
 const PACK: [&str; 2] = [include_str!("../shaders/pack_builtin.wgsl"), include_str!("../shaders/pack_integer.wgsl")];
 const BATCH: &str = include_str!("../shaders/normalize_batch.wgsl");
@@ -130,6 +131,32 @@ fn gathering_translates_to_every_language() {
     }
     let sums = [("sample_bytes", 1581.0), ("steps", 16.0), ("batch", 256.0), ("bytes", 1581.0)];
     translate(&parse(GATHER_FINGERPRINT), "gather_fingerprint", &sums);
+}
+
+/// The overrides of pipeline.wgsl, those that choose code first.
+fn pipeline([format, taps, dtype, channels, planar]: [f64; 5]) -> Vec<(&'static str, f64)> {
+    let mut constants =
+        vec![("format", format), ("taps", taps), ("dtype", dtype), ("channels", channels), ("planar", planar)];
+    constants.extend([("pitch", 1284.0), ("frame_width", 321.0), ("frame_height", 201.0), ("sample_bytes", 400_000.0)]);
+    constants.extend([("plane1", 258_084.0), ("plane2", 322_926.0), ("left_sited", 1.0), ("antialias", 1.0)]);
+    constants.extend([("width", 224.0), ("height", 225.0), ("least", -128.0), ("most", 127.0), ("zero_point", -3.0)]);
+    constants.extend(["scale0", "scale1", "scale2"].map(|name| (name, 0.0171)));
+    constants.extend(["bias0", "bias1", "bias2", "fill0", "fill1", "fill2"].map(|name| (name, -2.1)));
+    constants
+}
+
+#[test]
+fn pipelines_translate_to_every_language() {
+    let shader = parse(PIPELINE);
+    for entry in ["pipeline", "pipeline_any"] {
+        for format in 0..5 {
+            for taps in 0..3 {
+                for (dtype, channels, planar) in [(0, 3, 1), (0, 3, 0), (1, 3, 0), (2, 1, 1), (3, 3, 1), (3, 3, 0)] {
+                    translate(&shader, entry, &pipeline([format, taps, dtype, channels, planar].map(f64::from)));
+                }
+            }
+        }
+    }
 }
 
 #[test]

@@ -237,6 +237,10 @@ pub enum Wait {
 fn check_direct(spec: &LaneSpec) -> Result<(), Unsupported> {
     let (strategy, sample) = (spec.strategy, spec.layout.sample());
     let fields = sample.on_device().count();
+    if strategy.is_direct() && matches!(spec.preprocess, Preprocess::Pipeline(_)) {
+        let reason = "it has no slots, in which the geometry of each sample of a pipeline travels".to_owned();
+        return Err(Unsupported { strategy, reason });
+    }
     if let Some(field) = sample.on_device().find(|field| strategy.is_direct() && field.is_ragged()) {
         let reason = format!("it reads samples of one size in place, and field `{}` is ragged", field.name());
         return Err(Unsupported { strategy, reason });

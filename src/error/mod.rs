@@ -70,10 +70,26 @@ pub enum LayoutError {
         what: &'static str,
     },
     /// Normalisation was asked for samples that are not u8 images.
-    #[error("normalisation needs u8 images, and this source delivers {layout}")]
+    #[error(
+        "normalisation needs u8 images in HWC order without padding, and this source delivers {layout}; a `Pipeline` takes every pixel format"
+    )]
     NotAnImage {
         /// The layout of the source.
         layout: String,
+    },
+    /// A pipeline was asked for samples that are neither images nor frames.
+    #[error("a pipeline needs images or frames, and this source delivers {layout}")]
+    NotAFrame {
+        /// The layout of the source.
+        layout: String,
+    },
+    /// A step of a pipeline cannot be used, or does not fit the frames.
+    #[error("{step}: {reason}")]
+    Pipeline {
+        /// The step, by the name of its field in `Pipeline`.
+        step: &'static str,
+        /// What is wrong with it.
+        reason: String,
     },
     /// Mean or standard deviation lists have the wrong length.
     #[error("{what} has {got} values for {channels} channels")]

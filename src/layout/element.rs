@@ -12,6 +12,8 @@ use serde::{Deserialize, Serialize};
 pub enum Element {
     /// Unsigned bytes.
     U8,
+    /// Signed bytes.
+    I8,
     /// 16-bit unsigned integers.
     U16,
     /// 32-bit signed integers.
@@ -30,14 +32,14 @@ pub enum Element {
 
 impl Element {
     /// Every element type.
-    pub const ALL: [Self; 8] =
-        [Self::U8, Self::U16, Self::I32, Self::I64, Self::F16, Self::Bf16, Self::F32, Self::Bool];
+    pub const ALL: [Self; 9] =
+        [Self::U8, Self::I8, Self::U16, Self::I32, Self::I64, Self::F16, Self::Bf16, Self::F32, Self::Bool];
 
     /// Bytes of one element.
     #[must_use]
     pub const fn size(self) -> usize {
         match self {
-            Self::U8 | Self::Bool => 1,
+            Self::U8 | Self::I8 | Self::Bool => 1,
             Self::U16 | Self::F16 | Self::Bf16 => 2,
             Self::I32 | Self::F32 => 4,
             Self::I64 => 8,
@@ -49,6 +51,7 @@ impl Element {
     pub const fn name(self) -> &'static str {
         match self {
             Self::U8 => "u8",
+            Self::I8 => "i8",
             Self::U16 => "u16",
             Self::I32 => "i32",
             Self::I64 => "i64",
@@ -66,7 +69,7 @@ impl fmt::Display for Element {
     }
 }
 
-/// A Rust type that a field's elements can be written from and read as: `u8`, `u16`, `i32`, `i64`, `f32`, and `f16` and `bf16` of the
+/// A Rust type that a field's elements can be written from and read as: `u8`, `i8`, `u16`, `i32`, `i64`, `f32`, and `f16` and `bf16` of the
 /// crate `half`. A `bool` field is one of `u8`: a byte that is neither 0 nor 1 is no `bool`.
 pub trait Scalar: bytemuck::Pod + Send + Sync + sealed::Sealed {
     /// The element type of a field of these.
@@ -92,7 +95,7 @@ macro_rules! scalars {
     )+};
 }
 
-scalars!(u8: U8, u16: U16, i32: I32, i64: I64, f16: F16, bf16: Bf16, f32: F32);
+scalars!(u8: U8, i8: I8, u16: U16, i32: I32, i64: I64, f16: F16, bf16: Bf16, f32: F32);
 
 #[cfg(test)]
 mod tests {
@@ -105,6 +108,7 @@ mod tests {
             assert!(T::holds(T::ELEMENT));
         }
         check::<u8>();
+        check::<i8>();
         check::<u16>();
         check::<i32>();
         check::<i64>();

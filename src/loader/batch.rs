@@ -9,11 +9,12 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use super::geometry::Geometries;
 use super::outputs::{Output, OutputPool};
 use crate::backend::{Backend, Tensor};
 use crate::error::DeviceError;
 use crate::layout::{Element, FieldKey, LABEL, Scalar};
-use crate::preprocess::{OutputLayout, TensorDesc};
+use crate::preprocess::{Geometry, OutputLayout, TensorDesc};
 use crate::staging::as_integers;
 
 /// A batch on the device: a tensor for each field that its samples have there, and which samples are in it.
@@ -33,6 +34,7 @@ pub struct Batch<B: Backend> {
     number: u64,
     epoch: u64,
     padding: usize,
+    geometries: Option<Arc<Geometries>>,
     /// When the user got it.
     since: Instant,
 }
@@ -48,11 +50,16 @@ impl<B: Backend> Batch<B> {
     ) -> Self {
         pool.lease();
         let desc = tensors.first().of(output.indices.len());
-        Self { output: Some(output), pool, tensors, desc, number, epoch, padding: 0, since }
+        Self { output: Some(output), pool, tensors, desc, number, epoch, padding: 0, geometries: None, since }
     }
 
     pub(super) fn with_padding(mut self, padding: usize) -> Self {
         self.padding = padding;
+        self
+    }
+
+    pub(super) fn with_geometries(mut self, geometries: Option<Arc<Geometries>>) -> Self {
+        self.geometries = geometries;
         self
     }
 
@@ -136,6 +143,16 @@ impl<B: Backend> Batch<B> {
         }
         let (element, bytes) = self.output().host.bytes(LABEL, self.len())?;
         Some(Cow::Owned(as_integers(element, bytes).collect()))
+    }
+
+    /// How a [`Pipeline`](crate::Pipeline) made the sample at this position of the tensor of its frame: for mapping boxes and points to
+    /// the frame and back. `None` without a pipeline, and for a position that the batch does not have. Kernels find the same as the field
+    /// `geometry`, as [`Geometry::words`] lays it out.
+    #[must_use]
+    pub fn geometry(&self, position: usize) -> Option<Geometry> {
+        let index = *self.indices().get(position)?;
+        // What fits one sample fits all, as was checked when the loader was made.
+        self.geometries.as_ref()?.of(index, self.epoch).ok()
     }
 
     /// The batch's number within its epoch, from zero.

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::account::OutputAccount;
 use super::batch::Batch;
+use super::geometry::{Geometries, staged_layout};
 use super::host_fields::HostFields;
 use super::options::{LoaderOptions, check_counts};
 use super::outputs::{Output, OutputPool};
@@ -33,7 +34,7 @@ pub struct FeederOptions {
     pub outputs: usize,
     /// How bytes get to the device; `None` takes the backend's default.
     pub strategy: Option<Strategy>,
-    /// What the device does with the bytes.
+    /// What the device does with the bytes. A pipeline draws what is random by the number of the frame, with seed and epoch zero.
     pub preprocess: Preprocess,
     /// The most bytes (staging, device and outputs together) it may hold; `None` for no bound. Tensors that were
     /// [taken out](Batch::into_tensor) are the caller's and do not count.
@@ -112,7 +113,11 @@ pub struct Feeder<B: Backend> {
     /// How many there should be: fewer are left once some were taken out.
     wanted_outputs: usize,
     account: OutputAccount,
+    /// Of a frame as it is given.
+    frame: SampleLayout,
+    /// Of a slot.
     layout: BatchLayout,
+    geometries: Option<Arc<Geometries>>,
     tensors: Arc<OutputLayout>,
     footprint: Footprint,
     strategy: Strategy,
@@ -130,7 +135,8 @@ impl<B: Backend> Feeder<B> {
     pub fn new(backend: &B, frame: SampleLayout, options: FeederOptions) -> Result<Self, OpenError> {
         let strategy = options.strategy.unwrap_or_else(|| backend.default_strategy());
         check(&frame, &options, strategy)?;
-        let layout = BatchLayout::new(frame, options.batch_size)?;
+        let layout = staged_layout(&options.preprocess, &frame, options.batch_size)?;
+        let geometries = Geometries::new(&options.preprocess, &frame, 0)?.map(Arc::new);
         let spec = LaneSpec {
             layout: layout.clone(),
             preprocess: options.preprocess,
@@ -154,7 +160,9 @@ impl<B: Backend> Feeder<B> {
             wanted_outputs: options.outputs,
             account: OutputAccount::new(footprint, options.outputs, options.byte_budget),
             tensors: Arc::new(OutputLayout::new(&spec.preprocess, &layout)?),
+            frame,
             layout,
+            geometries,
             footprint,
             strategy,
             pending: Vec::with_capacity(options.outputs),
@@ -252,7 +260,7 @@ impl<B: Backend> Feeder<B> {
 
     /// The bytes of each frame, which are asked for once.
     fn check<'f, F: AsRef<[u8]>>(&self, frames: &'f [F]) -> Result<Vec<&'f [u8]>, FeedError> {
-        let (most, sample) = (self.layout.batch_size(), self.layout.sample());
+        let (most, sample) = (self.layout.batch_size(), &self.frame);
         if frames.is_empty() || frames.len() > most {
             return Err(FeedError::Count { got: frames.len(), most });
         }
@@ -297,7 +305,11 @@ impl<B: Backend> Feeder<B> {
         let mut region = fill.take_region(&self.layout, frames.len());
         for (position, &frame) in frames.iter().enumerate() {
             let (mut writer, mut rest) = (region.writer(position, output.host.bytes_mut()), frame);
-            for (number, field) in self.layout.sample().written().enumerate() {
+            if let Some(geometries) = &self.geometries {
+                let written = geometries.write(self.fed + position as u64, 0, &mut writer);
+                debug_assert!(written.is_ok());
+            }
+            for (number, field) in self.frame.written().enumerate() {
                 let (bytes, others) = rest.split_at(field.byte_len().min(rest.len()));
                 // `check` compared the lengths.
                 let written = writer.field(number).and_then(|mut writer| writer.write(bytes));
@@ -322,7 +334,8 @@ impl<B: Backend> Feeder<B> {
                 self.fed += frames.len() as u64;
                 let output = Output { tensor: submitted.tensor, indices, host };
                 let (pool, tensors) = (Arc::clone(&self.outputs), Arc::clone(&self.tensors));
-                Ok(Batch::new(output, pool, tensors, submitted.id, 0, Instant::now()))
+                let batch = Batch::new(output, pool, tensors, submitted.id, 0, Instant::now());
+                Ok(batch.with_geometries(self.geometries.clone()))
             }
             Err(rejected) => {
                 self.outputs.put(Output { tensor: rejected.tensor, indices, host });

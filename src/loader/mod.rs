@@ -33,6 +33,7 @@ mod batch;
 mod cancel;
 mod epoch;
 mod feeder;
+mod geometry;
 mod host_fields;
 mod into_source;
 mod observe;
@@ -72,6 +73,7 @@ use std::time::{Duration, Instant};
 
 use bad::BadSampleLog;
 use epoch::LoaderHold;
+use geometry::Geometries;
 use observe::activity::Activity;
 use observe::metrics::Metrics;
 use observe::trace::Recorder;
@@ -102,7 +104,10 @@ pub struct Loader<B: Backend> {
     canceller: Canceller,
     backend: B,
     source: Arc<dyn Source>,
+    /// Of a slot.
     layout: BatchLayout,
+    /// Of a loader with a pipeline.
+    geometries: Option<Arc<Geometries>>,
     tensors: Arc<OutputLayout>,
     options: LoaderOptions,
     strategy: Strategy,
@@ -207,7 +212,7 @@ impl<B: Backend> Loader<B> {
     /// # Errors
     /// As `resume`.
     pub fn check_resume(&self, token: &ResumeToken) -> Result<(), ResumeError> {
-        token.check((self.samples, self.layout.sample()), &self.options, self.batches_per_epoch())?;
+        token.check((self.samples, &self.source.layout()), &self.options, self.batches_per_epoch())?;
         token.check_data(&*self.source)
     }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::account::OutputAccount;
 use super::bad::{BadSampleLimit, BadSampleLog, Substitutes};
 use super::cancel::Canceller;
+use super::geometry::{Geometries, staged_layout};
 use super::host_fields::HostFields;
 use super::into_source::IntoSource;
 use super::observe::activity::Activity;
@@ -20,7 +21,6 @@ use super::worker::{Job, Worker};
 use super::{Loader, LoaderOptions, Order, Sampler};
 use crate::backend::{Backend, Footprint, Lane, LaneSpec, Strategy};
 use crate::error::{DeviceError, LayoutError, OpenError, Unsupported};
-use crate::layout::BatchLayout;
 use crate::preprocess::OutputLayout;
 use crate::source::{self, Source};
 
@@ -31,6 +31,7 @@ struct Plan {
     direct: Option<source::Direct>,
     footprint: Footprint,
     tensors: Arc<OutputLayout>,
+    geometries: Option<Arc<Geometries>>,
     /// The source's number of samples, which is asked once.
     samples: u64,
     /// Samples in the largest batch: never more than in the epoch, whatever size was asked for.
@@ -48,7 +49,9 @@ impl Plan {
             subset.check(samples)?;
         }
         let strategy = options.strategy.unwrap_or_else(|| backend.default_strategy());
-        let layout = BatchLayout::new(source.layout(), options.batch_size)?;
+        let sample = source.layout();
+        let layout = staged_layout(&options.preprocess, &sample, options.batch_size)?;
+        let geometries = Geometries::new(&options.preprocess, &sample, options.seed.unwrap_or_default())?.map(Arc::new);
         let direct = if strategy.is_direct() { Some(own_memory(source, strategy)?) } else { None };
         let spec = LaneSpec {
             layout,
@@ -67,7 +70,7 @@ impl Plan {
         footprint.within(options.byte_budget)?;
         let tensors = Arc::new(OutputLayout::new(&spec.preprocess, &spec.layout)?);
         let largest = Sampler::new(Order::new(samples, options), 0).largest();
-        Ok(Self { spec, direct, footprint, tensors, samples, largest })
+        Ok(Self { spec, direct, footprint, tensors, geometries, samples, largest })
     }
 
     /// The device reads the source by itself, or workers do.
@@ -149,6 +152,7 @@ impl<B: Backend> Loader<B> {
                 seed,
                 policy: options.bad_samples,
                 substitutes,
+                geometries: plan.geometries.clone(),
                 activity: Arc::clone(&activity),
                 recorder: recorder.as_ref().map(Recorder::fork),
                 host: HostFields::new(&plan.spec.layout)?,
@@ -178,6 +182,7 @@ impl<B: Backend> Loader<B> {
             options,
             strategy,
             footprint: plan.footprint,
+            geometries: plan.geometries,
             tensors: plan.tensors,
             samples: plan.samples,
             epochs: 0,

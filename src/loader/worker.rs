@@ -7,6 +7,7 @@ use std::time::Instant;
 
 use super::assembly::{Assembly, Failure};
 use super::bad::{BadRead, NoSubstitute, Substitutes};
+use super::geometry::Geometries;
 use super::host_fields::HostFields;
 use super::observe::activity::Activity;
 use super::observe::trace::Recorder;
@@ -31,6 +32,8 @@ pub(super) struct Worker {
     pub(super) seed: u64,
     pub(super) policy: BadSamples,
     pub(super) substitutes: Option<Substitutes>,
+    /// Of a loader with a pipeline.
+    pub(super) geometries: Option<Arc<Geometries>>,
     pub(super) activity: Arc<Activity>,
     pub(super) recorder: Option<Recorder>,
     /// Where the samples' fields on the host are read to. They are taken over run by run, so that workers do not wait for each other.
@@ -89,9 +92,12 @@ impl Worker {
         let activity = self.activity.worker(self.number);
         let sample = SampleContext::of(index).in_epoch(target.assembly.batch().0).with_seed(self.seed);
         activity.reads(index);
-        let (source, host) = (&self.source, &mut self.host);
+        let (source, host, geometries) = (&self.source, &mut self.host, self.geometries.as_deref());
         let read = catch_unwind(AssertUnwindSafe(|| {
             let mut writer = region.writer(target.position, host.bytes_mut());
+            if let Some(geometries) = geometries {
+                geometries.write(index, sample.epoch, &mut writer)?;
+            }
             source.read(&sample, &mut writer)?;
             Ok(writer.finish())
         }));

@@ -49,7 +49,7 @@ fn fold(start: usize, numbers: impl Iterator<Item = u64>) -> Fingerprint {
 }
 
 /// One step of SplitMix64.
-const fn mix64(x: u64) -> u64 {
+pub(super) const fn mix64(x: u64) -> u64 {
     let mut x = x.wrapping_add(0x9E37_79B9_7F4A_7C15);
     x = (x ^ (x >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     x = (x ^ (x >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);

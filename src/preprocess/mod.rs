@@ -1,4 +1,5 @@
-//! What happens to a batch on the device: nothing, or normalisation of u8 images to floats.
+//! What happens to a batch on the device: nothing, normalisation of u8 images to floats, or a pipeline from frames of any pixel format to
+//! a network's input.
 //!
 //! This module holds the parameters and the arithmetic that every kernel is checked against; the kernels themselves are
 //! in `shaders/`.
@@ -7,12 +8,18 @@ mod fingerprint;
 mod normalize;
 mod oracle;
 mod output;
+mod pipeline;
 mod tensor;
 
 pub use fingerprint::{Fingerprint, batch_fingerprint, fingerprint, sample_fingerprint};
 pub use normalize::{FloatType, Normalize, TensorLayout};
 pub use oracle::{F32_ERROR_ULPS, error_bound, expected};
 pub use output::{OutputField, OutputLayout};
+pub(crate) use pipeline::PipelinePlan;
+pub use pipeline::{
+    Anchor, ChannelOrder, Crop, Filter, Flip, GEOMETRY, GEOMETRY_LIMIT, Geometry, Jitter, Orientation, Pipeline,
+    PipelineOracle, PipelineValue, Quantization, Resize, TensorType,
+};
 pub use tensor::{Shape, TensorDesc};
 
 use crate::error::LayoutError;
@@ -26,10 +33,24 @@ pub enum Preprocess {
     Raw,
     /// u8 images become normalised f32 or f16 tensors.
     Normalize(Normalize),
+    /// Images and frames of any pixel format become a network's input.
+    Pipeline(Box<Pipeline>),
 }
 
 impl Preprocess {
-    /// Checks that these parameters fit the samples' first field.
+    /// What a slot holds of each of these samples: their own fields, and for a pipeline behind them the sample's [`Geometry`], which
+    /// whoever fills the slot writes.
+    ///
+    /// # Errors
+    /// [`LayoutError::Fields`] and [`LayoutError::FieldName`] where there is no room for it.
+    pub fn staged(&self, sample: &SampleLayout) -> Result<SampleLayout, LayoutError> {
+        match self {
+            Self::Raw | Self::Normalize(_) => Ok(sample.clone()),
+            Self::Pipeline(_) => PipelinePlan::staged(sample),
+        }
+    }
+
+    /// Checks that these parameters fit [staged](Self::staged) samples.
     ///
     /// # Errors
     /// [`LayoutError`] names the parameter that does not fit.
@@ -37,6 +58,27 @@ impl Preprocess {
         match self {
             Self::Raw => Ok(()),
             Self::Normalize(normalize) => normalize.validate(sample.first()),
+            Self::Pipeline(pipeline) => {
+                pipeline.validate(sample)?;
+                PipelinePlan::record_field(sample).map(drop)
+            }
+        }
+    }
+
+    /// Whether kernels make the tensor of the bytes that arrive.
+    #[cfg(any(feature = "wgpu", feature = "cuda"))]
+    pub(crate) fn computes(&self) -> bool {
+        !matches!(self, Self::Raw)
+    }
+
+    /// The pipeline for these samples, where this is one.
+    ///
+    /// # Errors
+    /// As [`Pipeline::validate`].
+    pub(crate) fn plan(&self, sample: &SampleLayout) -> Result<Option<PipelinePlan>, LayoutError> {
+        match self {
+            Self::Pipeline(pipeline) => PipelinePlan::new(pipeline, sample).map(Some),
+            Self::Raw | Self::Normalize(_) => Ok(None),
         }
     }
 
@@ -47,7 +89,16 @@ impl Preprocess {
         match self {
             Self::Raw => TensorDesc::raw(field, samples),
             Self::Normalize(normalize) => TensorDesc::normalized(normalize, field, samples),
+            // What does not fit is described as raw; `validate` refuses it first.
+            Self::Pipeline(pipeline) => PipelinePlan::new(pipeline, layout.sample())
+                .map_or_else(|_| TensorDesc::raw(field, samples), |plan| TensorDesc::of_pipeline(&plan, samples)),
         }
+    }
+}
+
+impl From<Pipeline> for Preprocess {
+    fn from(pipeline: Pipeline) -> Self {
+        Self::Pipeline(Box::new(pipeline))
     }
 }
 

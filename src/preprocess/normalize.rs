@@ -86,27 +86,7 @@ impl Normalize {
 
     /// As [`validate`](Self::validate), for a field that is an image.
     pub(super) fn validate_for(&self, image: ImageLayout) -> Result<(), LayoutError> {
-        let channels = image.channels();
-        for (what, values) in [("mean", &self.mean), ("std", &self.std)] {
-            if values.len() != channels {
-                return Err(LayoutError::ChannelCount { what, got: values.len(), channels });
-            }
-            let bad = values.iter().enumerate().find(|&(_, value)| !value.is_finite());
-            if let Some((channel, &value)) = bad {
-                return Err(LayoutError::BadParameter { what, channel, value, reason: "it must be finite" });
-            }
-        }
-        for (channel, &value) in self.std.iter().enumerate() {
-            let reason = match value {
-                0.0 => "it must not be zero",
-                // 1 / (255 std) must be a normal f32, and so must mean / std.
-                v if v.abs() < 1e-30 || (self.mean[channel] / v).abs() > 1e30 => "it is too small for f32",
-                v if v.abs() > 1e30 => "it is too large for f32",
-                _ => continue,
-            };
-            return Err(LayoutError::BadParameter { what: "std", channel, value, reason });
-        }
-        Ok(())
+        check_affine(&self.mean, &self.std, image.channels())
     }
 
     /// `1 / (255 * std)` of a channel: what a pixel is multiplied by.
@@ -120,6 +100,33 @@ impl Normalize {
     pub fn bias(&self, channel: usize) -> f64 {
         -self.mean[channel] / self.std[channel]
     }
+}
+
+/// Checks that there is a finite mean and a finite `std`, not zero, for each channel, and that f32 holds what is made of them.
+///
+/// # Errors
+/// [`LayoutError::ChannelCount`] or [`LayoutError::BadParameter`].
+pub(super) fn check_affine(mean: &[f64], std: &[f64], channels: usize) -> Result<(), LayoutError> {
+    for (what, values) in [("mean", mean), ("std", std)] {
+        if values.len() != channels {
+            return Err(LayoutError::ChannelCount { what, got: values.len(), channels });
+        }
+        let bad = values.iter().enumerate().find(|&(_, value)| !value.is_finite());
+        if let Some((channel, &value)) = bad {
+            return Err(LayoutError::BadParameter { what, channel, value, reason: "it must be finite" });
+        }
+    }
+    for (channel, (&value, mean)) in std.iter().zip(mean).enumerate() {
+        let reason = match value {
+            0.0 => "it must not be zero",
+            // 1 / (255 std) must be a normal f32, and so must mean / std.
+            v if v.abs() < 1e-30 || (mean / v).abs() > 1e30 => "it is too small for f32",
+            v if v.abs() > 1e30 => "it is too large for f32",
+            _ => continue,
+        };
+        return Err(LayoutError::BadParameter { what: "std", channel, value, reason });
+    }
+    Ok(())
 }
 
 #[cfg(test)]

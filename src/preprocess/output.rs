@@ -6,14 +6,14 @@ use crate::layout::{BatchLayout, FIELD_ALIGN, Placement, VECTOR_ALIGN, align_up}
 
 /// The tensors of one output, which is one allocation: that of the first field, then those of the device's other fields, each at a
 /// multiple of [`FIELD_ALIGN`] bytes. Where they lie does not depend on how many samples a batch has.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct OutputLayout {
     fields: Vec<OutputField>,
     bytes: usize,
 }
 
 /// One tensor of an output.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct OutputField {
     /// The field's number in the sample.
@@ -86,7 +86,7 @@ impl OutputLayout {
     pub(crate) fn copied_beside(self, preprocess: &Preprocess) -> Vec<OutputField> {
         match preprocess {
             Preprocess::Raw => Vec::new(),
-            Preprocess::Normalize(_) => self.fields.into_iter().skip(1).collect(),
+            Preprocess::Normalize(_) | Preprocess::Pipeline(_) => self.fields.into_iter().skip(1).collect(),
         }
     }
 

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use super::normalize::{FloatType, Normalize, TensorLayout};
+use super::pipeline::{PipelinePlan, Quantization};
 use crate::layout::{Element, Field, MAX_RANK, VECTOR_ALIGN, align_up};
 
 /// The dimensions of a tensor, the batch first.
@@ -34,13 +35,15 @@ impl fmt::Debug for Shape {
 }
 
 /// Shape, element type and size of a delivered tensor.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct TensorDesc {
     /// The dimensions, the batch first.
     pub shape: Shape,
     /// The element type.
     pub dtype: Element,
+    /// What integers stand for, where a pipeline made them of other values.
+    pub quantization: Option<Quantization>,
     /// The first byte in the output, which holds the tensors of all of a sample's fields on the device. Zero for the first field.
     pub offset: usize,
 }
@@ -48,7 +51,7 @@ pub struct TensorDesc {
 impl TensorDesc {
     /// A field as it is: images stay HWC.
     pub(crate) fn raw(field: &Field, samples: usize) -> Self {
-        Self { shape: Shape::of_batch(samples, field.dims()), dtype: field.element(), offset: 0 }
+        Self { shape: Shape::of_batch(samples, field.dims()), dtype: field.element(), quantization: None, offset: 0 }
     }
 
     /// Normalised images. A field that is no image is described as raw; `validate` refuses it first.
@@ -63,7 +66,14 @@ impl TensorDesc {
             FloatType::F32 => Element::F32,
             FloatType::F16 => Element::F16,
         };
-        Self { shape: Shape::of_batch(samples, &dims), dtype, offset: 0 }
+        Self { shape: Shape::of_batch(samples, &dims), dtype, quantization: None, offset: 0 }
+    }
+
+    /// What a pipeline makes of frames.
+    pub(crate) fn of_pipeline(plan: &PipelinePlan, samples: usize) -> Self {
+        let dtype = plan.pipeline.dtype;
+        let shape = Shape::of_batch(samples, &plan.dims());
+        Self { shape, dtype: dtype.element(), quantization: dtype.quantization(), offset: 0 }
     }
 
     /// The same tensor of another number of samples.

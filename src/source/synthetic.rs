@@ -110,6 +110,7 @@ impl Pool {
                 while out.written() < bytes {
                     match element {
                         Element::U8 => out.value(label as u8),
+                        Element::I8 => out.value((label % 128) as i8),
                         Element::Bool => out.value((label % 2) as u8),
                         Element::U16 => out.value(label as u16),
                         Element::I32 => out.value(label as i32),

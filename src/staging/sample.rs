@@ -75,6 +75,7 @@ impl SampleBuffer {
 pub(crate) fn as_integers(element: Element, bytes: &[u8]) -> impl ExactSizeIterator<Item = i64> + '_ {
     bytes.chunks_exact(element.size()).map(move |one| match element {
         Element::U8 | Element::Bool => one[0].into(),
+        Element::I8 => one[0].cast_signed().into(),
         Element::U16 => bytemuck::pod_read_unaligned::<u16>(one).into(),
         Element::I32 => bytemuck::pod_read_unaligned::<i32>(one).into(),
         Element::I64 => bytemuck::pod_read_unaligned::<i64>(one),

@@ -12,6 +12,7 @@ mod fields;
 mod lanes;
 mod loaders;
 mod moments;
+mod pipelines;
 mod ragged;
 #[path = "../support/skip.rs"]
 mod skip;
@@ -22,7 +23,7 @@ macro_rules! contract {
     ($name:ident, $open:expr, $strategy:ident) => {
         mod $name {
             use crate::device::run;
-            use crate::{faults, feeders, fields, lanes, loaders, ragged, trust};
+            use crate::{faults, feeders, fields, lanes, loaders, pipelines, ragged, trust};
             use gpufeed::Strategy;
 
             contract!(@tests $open, $strategy;
@@ -43,6 +44,8 @@ macro_rules! contract {
                 ragged: every_sample_has_its_own_number_of_rows, half_a_row_and_a_row_too_many_cost_their_batch_by_name,
                     bad_samples_cost_none_of_the_others_rows,
                     frames_of_tokens_are_pushed_as_long_as_they_are;
+                pipelines: every_format_filter_type_and_layout_is_within_its_bound,
+                    the_geometry_of_a_sample_is_that_of_its_seed_alone, pushed_frames_tell_their_geometry;
                 feeders: frames_become_batches_in_the_order_they_are_pushed, frames_are_normalised,
                     frames_that_do_not_fit_are_named_and_nothing_is_lost, frames_can_be_awaited,
                     a_device_lost_between_frames_is_an_error;
@@ -60,7 +63,7 @@ macro_rules! contract {
     (direct $name:ident, $open:expr, $strategy:ident) => {
         mod $name {
             use crate::device::run;
-            use crate::{fields, loaders, ragged, trust};
+            use crate::{fields, loaders, pipelines, ragged, trust};
             use gpufeed::Strategy;
 
             contract!(@tests $open, $strategy;
@@ -71,6 +74,7 @@ macro_rules! contract {
                     batches_can_be_awaited, memory_is_constant_over_a_thousand_epochs;
                 fields: several_fields_are_not_read_in_place;
                 ragged: rows_of_any_number_are_not_read_in_place;
+                pipelines: a_pipeline_is_not_read_in_place;
                 trust: an_epoch_goes_on_where_any_token_was_made, padding_fills_the_last_batch;
             );
         }
@@ -78,7 +82,7 @@ macro_rules! contract {
     (loaders $name:ident, $open:expr, $strategy:ident) => {
         mod $name {
             use crate::device::run;
-            use crate::{faults, fields, loaders, ragged, trust};
+            use crate::{faults, fields, loaders, pipelines, ragged, trust};
             use gpufeed::Strategy;
 
             contract!(@tests $open, $strategy;
@@ -94,6 +98,8 @@ macro_rules! contract {
                 fields: every_field_of_a_sample_arrives, bad_samples_cost_none_of_the_others_fields;
                 ragged: every_sample_has_its_own_number_of_rows, half_a_row_and_a_row_too_many_cost_their_batch_by_name,
                     bad_samples_cost_none_of_the_others_rows;
+                pipelines: every_format_filter_type_and_layout_is_within_its_bound,
+                    the_geometry_of_a_sample_is_that_of_its_seed_alone;
                 trust: an_epoch_goes_on_where_any_token_was_made, skipped_samples_shift_nothing,
                     unordered_batches_are_the_same_batches, a_waiting_user_can_be_cancelled,
                     a_wait_can_end_in_time, padding_fills_the_last_batch;

@@ -48,6 +48,10 @@ impl Backend for CudaBackend {
         spec.preprocess.validate(spec.layout.sample())?;
         check_indices(spec)?;
         check_direct(spec)?;
+        if matches!(spec.preprocess, Preprocess::Pipeline(_)) {
+            let reason = "the CUDA backend has no kernel for pipelines".to_owned();
+            return Err(Unsupported { strategy: spec.strategy, reason }.into());
+        }
         let staged = spec.strategy != Strategy::Registered;
         if !staged && spec.memory.is_none() {
             let reason = "it reads the source's own memory, and this source has none to offer".to_owned();
@@ -99,9 +103,9 @@ impl Backend for CudaBackend {
 /// The kernels count elements in 32 bits.
 fn check_indices(spec: &LaneSpec) -> Result<(), OpenError> {
     let elements = spec.layout.payload(spec.layout.batch_size()) as u64;
-    if matches!(spec.preprocess, Preprocess::Normalize(_)) && elements > u64::from(u32::MAX) {
+    if spec.preprocess.computes() && elements > u64::from(u32::MAX) {
         return Err(OpenError::TooLarge {
-            what: "a batch to normalise",
+            what: "a batch for kernels",
             needed: elements,
             limit: u64::from(u32::MAX),
             limit_name: "elements that a kernel counts",
@@ -116,7 +120,7 @@ pub(super) fn device_bytes(spec: &LaneSpec, gather: GatherMethod) -> u64 {
     match &spec.preprocess {
         Preprocess::Raw => 0,
         Preprocess::Normalize(_) if reads_host(spec, gather) => spec.layout.batch_size() as u64 * 8,
-        Preprocess::Normalize(_) => spec.layout.slot_bytes() as u64,
+        Preprocess::Normalize(_) | Preprocess::Pipeline(_) => spec.layout.slot_bytes() as u64,
     }
 }
 
@@ -124,7 +128,7 @@ pub(super) fn device_bytes(spec: &LaneSpec, gather: GatherMethod) -> u64 {
 pub(super) fn device_buffers(spec: &LaneSpec) -> usize {
     match &spec.preprocess {
         Preprocess::Raw => 0,
-        Preprocess::Normalize(_) => DEVICE_BUFFERS,
+        Preprocess::Normalize(_) | Preprocess::Pipeline(_) => DEVICE_BUFFERS,
     }
 }
 

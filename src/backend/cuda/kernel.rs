@@ -77,7 +77,7 @@ impl Kernels {
         part_bytes: usize,
     ) -> Result<Self, DriverError> {
         let plan = match &spec.preprocess {
-            Preprocess::Raw => None,
+            Preprocess::Raw | Preprocess::Pipeline(_) => None,
             Preprocess::Normalize(normalize) => shape(spec, normalize).map(|shape| (shape, affine(normalize))),
         };
         let normalized = plan.map(|(shape, affine)| Normalized::new(&modules.normalize, shape, affine));

@@ -1,15 +1,19 @@
-//! Normalisation on the CPU, from one table a channel.
+//! What the CPU makes of a slot: normalisation from one table a channel, or a pipeline.
 
 use half::f16;
 
+use super::pipeline::PipelineKernel;
+use crate::error::LayoutError;
 use crate::layout::BatchLayout;
-use crate::preprocess::{FloatType, Normalize, Preprocess, TensorLayout};
+use crate::preprocess::{FloatType, Geometry, Normalize, PipelinePlan, Preprocess, TensorLayout};
 
 /// What turns a slot's bytes into a tensor's bytes.
 pub(super) enum Kernel {
     Copy,
     F32(Tables<f32>),
     F16(Tables<f16>),
+    /// With the first byte of the samples' records in a slot.
+    Pipeline(Box<PipelineKernel>, usize),
 }
 
 /// The 256 values of each channel, rounded once from f64 (f16 by way of f32, as the device kernels do).
@@ -20,14 +24,20 @@ pub(super) struct Tables<T> {
 }
 
 impl Kernel {
-    pub(super) fn new(preprocess: &Preprocess, layout: &BatchLayout) -> Self {
-        match preprocess {
-            Preprocess::Raw => Self::Copy,
+    /// # Errors
+    /// [`LayoutError`] for a pipeline that does not fit.
+    pub(super) fn new(preprocess: &Preprocess, layout: &BatchLayout) -> Result<Self, LayoutError> {
+        if let Some(plan) = preprocess.plan(layout.sample())? {
+            let records = PipelinePlan::records_offset(layout);
+            return Ok(Self::Pipeline(Box::new(PipelineKernel::new(plan)), records));
+        }
+        Ok(match preprocess {
+            Preprocess::Raw | Preprocess::Pipeline(_) => Self::Copy,
             Preprocess::Normalize(normalize) => match normalize.dtype {
                 FloatType::F32 => Self::F32(Tables::new(normalize, layout, |value| value)),
                 FloatType::F16 => Self::F16(Tables::new(normalize, layout, f16::from_f32)),
             },
-        }
+        })
     }
 
     /// Whether it does more than copy.
@@ -35,12 +45,19 @@ impl Kernel {
         !matches!(self, Self::Copy)
     }
 
-    /// Computes the tensor of whole samples. `out` is at least as long as the tensor and aligned for its elements.
-    pub(super) fn run(&self, samples: &[u8], out: &mut [u8]) {
+    /// Computes the tensor of whole samples, the first `bytes` of a slot. `out` is at least as long as the tensor and aligned for its
+    /// elements.
+    pub(super) fn run(&self, slot: &[u8], bytes: usize, out: &mut [u8]) {
+        let samples = &slot[..bytes];
         match self {
             Self::Copy => out[..samples.len()].copy_from_slice(samples),
             Self::F32(tables) => tables.run(samples, bytemuck::cast_slice_mut(&mut out[..samples.len() * 4])),
             Self::F16(tables) => tables.run(samples, bytemuck::cast_slice_mut(&mut out[..samples.len() * 2])),
+            Self::Pipeline(kernel, records) => {
+                let records = &slot[*records..];
+                let whole = records.len() - records.len() % (4 * Geometry::WORDS);
+                kernel.run(samples, bytemuck::cast_slice(&records[..whole]), out);
+            }
         }
     }
 }

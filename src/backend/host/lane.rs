@@ -37,7 +37,7 @@ impl HostLane {
         let staging = (bytes * slots.len()) as u64;
         let tensors = OutputLayout::new(&spec.preprocess, &spec.layout)?;
         let output_bytes = tensors.bytes();
-        let kernel = Kernel::new(&spec.preprocess, &spec.layout);
+        let kernel = Kernel::new(&spec.preprocess, &spec.layout)?;
         let (faults, submissions) = (Arc::clone(faults), spec.slots + spec.outputs);
         let queue = Queue::new(kernel, spec.layout.clone(), tensors, Arc::clone(&faults), submissions, spec.timing);
         Ok(Self {

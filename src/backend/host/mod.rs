@@ -11,6 +11,7 @@ mod faults;
 mod kernel;
 mod lane;
 mod moments;
+mod pipeline;
 mod queue;
 mod tensor;
 mod timing;

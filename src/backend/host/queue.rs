@@ -175,8 +175,7 @@ impl DeviceProgress<StagedSlot, Work> for Device<'_> {
     fn copied(&mut self, slot: StagedSlot, work: &mut Work) {
         let start = self.timing.is_some().then(Instant::now);
         let layout = &self.queue.layout;
-        let payload = &slot.memory[..layout.payload(slot.samples)];
-        work.tensor.write(&self.queue.kernel, payload, layout.payload(1));
+        work.tensor.write(&self.queue.kernel, &slot.memory, layout.payload(slot.samples), layout.payload(1));
         for (number, field) in self.queue.tensors.tail().iter().enumerate() {
             let (tensor, first) = (field.of(slot.samples), (number + 1) * layout.batch_size());
             let elements = &slot.memory[field.slot_offset..][..tensor.byte_len()];

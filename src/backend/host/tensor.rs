@@ -84,11 +84,11 @@ impl HostTensor {
         state.error = None;
     }
 
-    /// Computes the tensor from whole samples. It counts as written once it is [finished](Self::finish).
-    pub(super) fn write(&self, kernel: &Kernel, samples: &[u8], sample_bytes: usize) {
+    /// Computes the tensor from whole samples, the first `bytes` of a slot. It counts as written once it is [finished](Self::finish).
+    pub(super) fn write(&self, kernel: &Kernel, slot: &[u8], bytes: usize, sample_bytes: usize) {
         let mut state = self.lock();
-        kernel.run(samples, &mut state.memory);
-        state.sum(samples, sample_bytes, 0);
+        kernel.run(slot, bytes, &mut state.memory);
+        state.sum(&slot[..bytes], sample_bytes, 0);
     }
 
     /// Copies a field that nothing is computed from to a byte of the output. Its samples' fingerprints are those from `first` on.
@@ -195,7 +195,7 @@ mod tests {
     #[test]
     fn a_tensor_that_memory_does_not_hold_is_an_error() {
         let layout = BatchLayout::new(SampleLayout::bytes(&[8]).expect("valid"), 1).expect("valid");
-        let kernel = Kernel::new(&Preprocess::Raw, &layout);
+        let kernel = Kernel::new(&Preprocess::Raw, &layout).expect("valid");
         let faults = Arc::new(FaultState::new(Faults::default()));
         let tensors = OutputLayout::new(&Preprocess::Raw, &layout).expect("valid");
         let queue = Arc::new(Queue::new(kernel, layout, tensors, faults, 1, false));

@@ -5,18 +5,17 @@ use super::kernel::fingerprint_bytes;
 use super::tuning::{Gather, SlotReads, Tuning};
 use crate::backend::{LaneSpec, Strategy};
 use crate::error::DeviceError;
-use crate::preprocess::{OutputLayout, Preprocess};
+use crate::preprocess::OutputLayout;
 
 /// Bytes of the buffer between staging and kernel.
 pub(super) fn device_bytes(spec: &LaneSpec, tuning: Tuning) -> u64 {
-    let normalizes = matches!(spec.preprocess, Preprocess::Normalize(_));
     match spec.strategy {
         Strategy::DirectMap => 0,
         Strategy::Imported if tuning.gather == Gather::Kernel => 0,
         Strategy::SystemRing if tuning.slots == SlotReads::InPlace => 0,
         // Its destination is settled before the tensor is.
         Strategy::WriteBufferWith => spec.layout.slot_bytes() as u64,
-        _ if normalizes => spec.layout.slot_bytes() as u64,
+        _ if spec.preprocess.computes() => spec.layout.slot_bytes() as u64,
         _ => 0,
     }
 }

@@ -20,7 +20,7 @@ use crate::backend::{
     Footprint, GpuSpan, GpuTimes, Input, Lane, LaneSpec, MemoryUse, Rejected, Strategy, SubmissionId, Submitted, Wait,
 };
 use crate::error::{DeviceError, OpenError};
-use crate::preprocess::{OutputField, OutputLayout, Preprocess};
+use crate::preprocess::{OutputField, OutputLayout};
 use crate::staging::{Cancelled, Fill, SlotPool};
 
 /// How long one wait for a transfer is at most.
@@ -102,7 +102,7 @@ impl WgpuLane {
             (None, _) => spec.slots,
         };
         let copies = transfers.is_none() && direct.as_ref().map_or_else(|| staging.copies(), |_| !gathers);
-        let kernels_run = !matches!(spec.preprocess, Preprocess::Raw);
+        let kernels_run = spec.preprocess.computes();
         let timing =
             if spec.timing { Timing::new(backend, spec.slots + spec.outputs, copies, kernels_run)? } else { None };
         let arrivals = transfers.as_ref().map_or(0, |transfers| transfers.buffers().count() as u64);
@@ -128,8 +128,8 @@ impl WgpuLane {
 
     /// Where the strategy copies a batch to.
     pub(super) fn copies_to<'a>(&'a self, output: &'a WgpuTensor) -> &'a wgpu::Buffer {
-        match (&self.spec.preprocess, &self.device_bytes) {
-            (Preprocess::Normalize(_), Some(buffer)) => buffer,
+        match &self.device_bytes {
+            Some(buffer) if self.spec.preprocess.computes() => buffer,
             _ => output.target(),
         }
     }

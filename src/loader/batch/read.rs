@@ -101,6 +101,7 @@ fn to_f32(element: Element, bytes: &[u8]) -> Vec<f32> {
     }
     match element {
         Element::U8 | Element::Bool => all(bytes, |[byte]| byte.into()),
+        Element::I8 => all(bytes, |[byte]| byte.cast_signed().into()),
         Element::U16 => all(bytes, |one| u16::from_ne_bytes(one).into()),
         Element::I32 => all(bytes, |one| i32::from_ne_bytes(one) as f32),
         Element::I64 => all(bytes, |one| i64::from_ne_bytes(one) as f32),

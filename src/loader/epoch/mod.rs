@@ -191,7 +191,7 @@ impl<'a, B: Backend> Epoch<'a, B> {
         }
         let batches = loader.batches_per_epoch();
         let at = EpochPosition { epoch: self.epoch, batch: self.at, bad: self.bad };
-        Ok(ResumeToken::new((loader.samples, loader.layout.sample()), &loader.options, at, batches)
+        Ok(ResumeToken::new((loader.samples, &loader.source.layout()), &loader.options, at, batches)
             .of_data(&*loader.source))
     }
 

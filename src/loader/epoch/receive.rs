@@ -180,7 +180,7 @@ impl<B: Backend> Epoch<'_, B> {
                 }
                 let (pool, tensors) = (Arc::clone(&loader.outputs), Arc::clone(&loader.tensors));
                 let batch = Batch::new(output, pool, tensors, delivered.number, self.epoch, now);
-                Some(Ok(batch.with_padding(delivered.padding)))
+                Some(Ok(batch.with_padding(delivered.padding).with_geometries(loader.geometries.clone())))
             }
             (Ok(_), None) => {
                 let reason = "a batch was delivered without its tensor".to_owned();

@@ -1,4 +1,4 @@
-//! The compute kernels of a lane: normalisation and fingerprints. Compiles pipelines, binds buffers, records dispatches.
+//! The compute kernels of a lane: normalisation, pipelines and fingerprints. Compiles pipelines, binds buffers, records dispatches.
 
 // Sizes pass to shaders as f64 overrides and to wgpu as u64; `segments` keeps them within 32 bits.
 #![allow(clippy::cast_precision_loss, clippy::cast_possible_truncation)]
@@ -6,6 +6,7 @@
 mod fingerprint;
 mod gather;
 mod normalize;
+mod pipeline;
 mod program;
 mod segments;
 #[cfg(test)]
@@ -14,6 +15,7 @@ mod tests;
 use fingerprint::FingerprintKernel;
 pub(crate) use gather::{GatherKernels, GatherOutput, GatherSource};
 use normalize::NormalizeKernel;
+use pipeline::PipelineKernel;
 use program::Part;
 pub(crate) use segments::{check_limits, fingerprint_bytes};
 
@@ -24,14 +26,33 @@ use crate::preprocess::Preprocess;
 /// Pipelines for one [`LaneSpec`] on one device.
 #[derive(Debug)]
 pub(crate) struct Kernels {
-    normalize: Option<NormalizeKernel>,
+    tensor: Option<TensorKernel>,
     fingerprint: Option<FingerprintKernel>,
+}
+
+/// What makes the tensor.
+#[derive(Debug)]
+enum TensorKernel {
+    Normalize(NormalizeKernel),
+    Pipeline(PipelineKernel),
+}
+
+impl TensorKernel {
+    fn new(device: &wgpu::Device, spec: &LaneSpec) -> Result<Option<Self>, OpenError> {
+        if let Some(plan) = spec.preprocess.plan(spec.layout.sample())? {
+            return PipelineKernel::new(device, spec, &plan).map(|kernel| Some(Self::Pipeline(kernel)));
+        }
+        match &spec.preprocess {
+            Preprocess::Normalize(normalize) => Ok(NormalizeKernel::new(device, spec, normalize)?.map(Self::Normalize)),
+            Preprocess::Raw | Preprocess::Pipeline(_) => Ok(None),
+        }
+    }
 }
 
 /// Bind groups for one triple of buffers. Keeps the buffers alive.
 #[derive(Debug)]
 pub(crate) struct Bindings {
-    normalize: Vec<Part>,
+    tensor: Vec<Part>,
     fingerprint: Vec<Vec<Part>>,
     sums: Option<wgpu::Buffer>,
 }
@@ -43,10 +64,7 @@ impl Kernels {
     /// As [`check_limits`], and [`OpenError::Device`] where the device refuses the shaders.
     pub(crate) fn new(device: &wgpu::Device, spec: &LaneSpec) -> Result<Self, OpenError> {
         check_limits(&device.limits(), spec)?;
-        let mut kernels = Self { normalize: None, fingerprint: None };
-        if let Preprocess::Normalize(normalize) = &spec.preprocess {
-            kernels.normalize = NormalizeKernel::new(device, spec, normalize)?;
-        }
+        let mut kernels = Self { tensor: TensorKernel::new(device, spec)?, fingerprint: None };
         if spec.fingerprints {
             kernels.fingerprint = Some(FingerprintKernel::new(device, spec)?);
         }
@@ -55,7 +73,7 @@ impl Kernels {
 
     /// None: what there is to do is done otherwise.
     pub(crate) fn none() -> Self {
-        Self { normalize: None, fingerprint: None }
+        Self { tensor: None, fingerprint: None }
     }
 
     /// Bind groups for these buffers, made once and reused. What the kernels do not use may be any buffer.
@@ -69,10 +87,14 @@ impl Kernels {
         tensor: &wgpu::Buffer,
         fingerprints: Option<&wgpu::Buffer>,
     ) -> Bindings {
-        let normalize = self.normalize.as_ref().map(|kernel| kernel.bind(device, source, tensor));
+        let made = match &self.tensor {
+            Some(TensorKernel::Normalize(kernel)) => kernel.bind(device, source, tensor),
+            Some(TensorKernel::Pipeline(kernel)) => kernel.bind(device, source, tensor),
+            None => Vec::new(),
+        };
         let fingerprint = self.fingerprint.as_ref().zip(fingerprints);
         Bindings {
-            normalize: normalize.unwrap_or_default(),
+            tensor: made,
             fingerprint: fingerprint
                 .map(|(kernel, sums)| kernel.bind(device, [source, tensor], sums))
                 .unwrap_or_default(),
@@ -85,15 +107,17 @@ impl Kernels {
         if let Some(sums) = &bindings.sums {
             encoder.clear_buffer(sums, 0, None);
         }
-        if bindings.normalize.is_empty() && bindings.fingerprint.is_empty() {
+        if bindings.tensor.is_empty() && bindings.fingerprint.is_empty() {
             return;
         }
         let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor {
             label: Some("gpufeed kernels"),
             timestamp_writes: None,
         });
-        if let Some(kernel) = &self.normalize {
-            kernel.encode(&mut pass, &bindings.normalize, samples);
+        match &self.tensor {
+            Some(TensorKernel::Normalize(kernel)) => kernel.encode(&mut pass, &bindings.tensor, samples),
+            Some(TensorKernel::Pipeline(kernel)) => kernel.encode(&mut pass, &bindings.tensor, samples),
+            None => {}
         }
         if let Some(kernel) = &self.fingerprint {
             kernel.encode(&mut pass, &bindings.fingerprint, samples);

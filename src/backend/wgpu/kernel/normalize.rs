@@ -7,6 +7,7 @@ use crate::error::OpenError;
 use crate::layout::ImageLayout;
 use crate::preprocess::{FloatType, Normalize, Preprocess, TensorLayout};
 
+const HALF: &str = include_str!("../../../../shaders/half.wgsl");
 const BATCH: &str = include_str!("../../../../shaders/normalize_batch.wgsl");
 const PACK_BUILTIN: &str = include_str!("../../../../shaders/pack_builtin.wgsl");
 const PACK_INTEGER: &str = include_str!("../../../../shaders/pack_integer.wgsl");
@@ -88,7 +89,8 @@ pub(super) fn shared_shader(device: &wgpu::Device, preprocess: &Preprocess) -> S
         device.create_shader_module(wgpu::ShaderModuleDescriptor { label: Some("gpufeed probe"), source })
     };
     let builtin = halves && scoped(device, "pack2x16float", compile).is_ok();
-    [include_str!("../../../../shaders/normalize.wgsl"), if builtin { PACK_BUILTIN } else { PACK_INTEGER }].concat()
+    [HALF, include_str!("../../../../shaders/normalize.wgsl"), if builtin { PACK_BUILTIN } else { PACK_INTEGER }]
+        .concat()
 }
 
 /// The overrides of normalize.wgsl.

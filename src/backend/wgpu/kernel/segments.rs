@@ -6,7 +6,7 @@ use super::program::GROUP;
 use crate::backend::{LaneSpec, Strategy};
 use crate::error::{DeviceError, LayoutError, OpenError};
 use crate::layout::{COPY_ALIGN, VECTOR_ALIGN, align_up, samples_per_binding};
-use crate::preprocess::{OutputLayout, Preprocess};
+use crate::preprocess::OutputLayout;
 
 /// Bytes of one sample's fingerprint: two words.
 const FINGERPRINT_BYTES: usize = 8;
@@ -48,7 +48,7 @@ impl Binding {
         Self { limit: usize::try_from(limit).unwrap_or(usize::MAX), align: align.max(VECTOR_ALIGN) }
     }
 
-    /// Segments for normalisation, which start at aligned addresses in both buffers.
+    /// Segments for what makes tensors, which start at aligned addresses in both buffers.
     pub fn normalize(self, spec: &LaneSpec) -> Result<Vec<Segment>, OpenError> {
         let batch = spec.layout.batch_size();
         let sizes = [spec.layout.payload(1), spec.preprocess.tensor(&spec.layout, 1).byte_len()];
@@ -147,10 +147,10 @@ pub(crate) fn check_limits(limits: &wgpu::Limits, spec: &LaneSpec) -> Result<(),
         binding.tensor(spec)?;
         return Ok(());
     }
-    if spec.fingerprints || matches!(spec.preprocess, Preprocess::Normalize(_)) {
+    if spec.fingerprints || spec.preprocess.computes() {
         check_compute(limits)?;
     }
-    if matches!(spec.preprocess, Preprocess::Normalize(_)) {
+    if spec.preprocess.computes() {
         binding.normalize(spec)?;
     }
     if spec.fingerprints {

@@ -1,0 +1,157 @@
+//! The kernels of `shaders/pipeline.wgsl`: frames become a network's input.
+
+use super::program::{GROUP, Grid, Part, Program, StorageEntry, Uniforms};
+use super::segments::{Binding, Segment};
+use crate::backend::LaneSpec;
+use crate::error::OpenError;
+use crate::layout::{ChromaSiting, FrameLayout, PixelFormat};
+use crate::preprocess::{Filter, Geometry, PipelinePlan, TensorLayout, TensorType};
+
+const SHADER: &str =
+    concat!(include_str!("../../../../shaders/half.wgsl"), include_str!("../../../../shaders/pipeline.wgsl"));
+
+/// The kernel for one lane's frames, the batch's segments, and their constants.
+#[derive(Debug)]
+pub(super) struct PipelineKernel {
+    program: Program,
+    segments: Vec<Segment>,
+    constants: Uniforms,
+    records: std::ops::Range<u64>,
+    work: Work,
+    most_groups: u32,
+}
+
+/// How a tensor is divided among threads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Work {
+    /// As many pixels of a sample each as a word has elements: so many threads a sample.
+    Pixels(usize),
+    /// A word each: elements of a sample, and of a word.
+    Words(usize, usize),
+}
+
+impl Work {
+    fn of(plan: &PipelinePlan) -> Self {
+        let each = 4 / plan.pipeline.dtype.element().size();
+        let ((height, width), channels) = (plan.size, plan.pipeline.channels.count());
+        match height * width {
+            area if area.is_multiple_of(each) => Self::Pixels(area / each),
+            area => Self::Words(area * channels, each),
+        }
+    }
+
+    /// Its entry point in the shader.
+    fn entry(self) -> &'static str {
+        match self {
+            Self::Pixels(_) => "pipeline",
+            Self::Words(..) => "pipeline_any",
+        }
+    }
+
+    fn grid(self, samples: usize, most_groups: u32) -> Grid {
+        match self {
+            Self::Pixels(threads) => Grid::per_sample(threads.div_ceil(GROUP), samples, most_groups),
+            Self::Words(elements, each) => Grid::linear((samples * elements).div_ceil(each), most_groups),
+        }
+    }
+}
+
+impl PipelineKernel {
+    pub fn new(device: &wgpu::Device, spec: &LaneSpec, plan: &PipelinePlan) -> Result<Self, OpenError> {
+        let limits = device.limits();
+        let segments = Binding::new(&limits).normalize(spec)?;
+        let work = Work::of(plan);
+        let entries = [StorageEntry::Read, StorageEntry::Read, StorageEntry::ReadWrite, StorageEntry::Uniform];
+        let runs = segments.iter().map(|segment| [segment.samples.start as u64, segment.samples.len() as u64]);
+        let first = PipelinePlan::records_offset(&spec.layout) as u64;
+        let record_bytes = 4 * Geometry::WORDS as u64;
+        Ok(Self {
+            program: Program::new(device, SHADER, work.entry(), &constants(plan), &[&entries])?,
+            constants: Uniforms::new(device, "pipeline", runs)?,
+            records: first..first + record_bytes * spec.layout.batch_size() as u64,
+            segments,
+            work,
+            most_groups: limits.max_compute_workgroups_per_dimension,
+        })
+    }
+
+    /// One bind group a segment.
+    pub fn bind(&self, device: &wgpu::Device, source: &wgpu::Buffer, tensor: &wgpu::Buffer) -> Vec<Part> {
+        let bind = |(index, segment): (usize, &Segment)| {
+            let constants = (&self.constants.buffer, &self.constants.range(index));
+            let (pixels, records) = ((source, &segment.source), (source, &self.records));
+            let group = self.program.bind(device, &[pixels, records, (tensor, &segment.tensor), constants]);
+            Part { samples: segment.samples.clone(), group }
+        };
+        self.segments.iter().enumerate().map(bind).collect()
+    }
+
+    pub fn encode(&self, pass: &mut wgpu::ComputePass<'_>, parts: &[Part], samples: usize) {
+        pass.set_pipeline(&self.program.pipeline);
+        for part in parts {
+            let count = part.count(samples);
+            if count > 0 {
+                part.dispatch(pass, self.work.grid(count, self.most_groups));
+            }
+        }
+    }
+}
+
+/// The overrides of pipeline.wgsl.
+fn constants(plan: &PipelinePlan) -> Vec<(&'static str, f64)> {
+    let (pipeline, (height, width)) = (&plan.pipeline, plan.size);
+    let dtype = match pipeline.dtype {
+        TensorType::F32 => 0,
+        TensorType::F16 => 1,
+        TensorType::Bf16 => 2,
+        TensorType::U8(_) | TensorType::I8(_) => 3,
+    };
+    let (least, most) = pipeline.dtype.range();
+    let zero_point = pipeline.dtype.quantization().map_or(0, |quantization| quantization.zero_point);
+    let taps = match pipeline.filter {
+        Filter::Nearest => 0,
+        Filter::Bilinear => 1,
+        Filter::Bicubic => 2,
+    };
+    let flag = |is: bool| f64::from(u8::from(is));
+    let mut all = of_frame(&plan.frame);
+    all.extend([
+        ("taps", f64::from(taps)),
+        ("antialias", flag(pipeline.antialias)),
+        ("width", width as f64),
+        ("height", height as f64),
+        ("channels", pipeline.channels.count() as f64),
+        ("planar", flag(pipeline.layout == TensorLayout::Nchw)),
+        ("dtype", f64::from(dtype)),
+        ("least", f64::from(least - zero_point)),
+        ("most", f64::from(most - zero_point)),
+        ("zero_point", f64::from(zero_point)),
+    ]);
+    let names = [("scale0", "bias0", "fill0"), ("scale1", "bias1", "fill1"), ("scale2", "bias2", "fill2")];
+    for ((scale_name, bias_name, fill_name), (scale, bias, fill)) in names.into_iter().zip(plan.affine()) {
+        all.extend([(scale_name, f64::from(scale)), (bias_name, f64::from(bias)), (fill_name, f64::from(fill))]);
+    }
+    all
+}
+
+fn of_frame(frame: &FrameLayout) -> Vec<(&'static str, f64)> {
+    let format = match frame.format() {
+        PixelFormat::Gray8 => 0,
+        PixelFormat::Rgb8 | PixelFormat::Bgr8 => 1,
+        PixelFormat::Rgba8 | PixelFormat::Bgra8 => 2,
+        PixelFormat::Nv12(_) => 3,
+        PixelFormat::I420(_) => 4,
+    };
+    let left_sited = frame.format().yuv().is_some_and(|yuv| yuv.siting == ChromaSiting::Left);
+    let [_, plane1, plane2] = frame.plane_offsets();
+    vec![
+        ("format", f64::from(format)),
+        ("pitch", frame.pitch() as f64),
+        ("frame_width", frame.width() as f64),
+        ("frame_height", frame.height() as f64),
+        ("plane1", plane1 as f64),
+        ("plane2", plane2 as f64),
+        ("left_sited", f64::from(u8::from(left_sited))),
+        ("sample_bytes", frame.byte_len() as f64),
+    ]
+}
