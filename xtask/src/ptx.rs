@@ -31,7 +31,7 @@ pub fn ptx(root: &Path) -> bool {
 
 fn translate_all(root: &Path) -> Result<(), String> {
     let compiler = Compiler::load()?;
-    for name in ["normalize", "gather", "fingerprint", "consume"] {
+    for name in ["normalize", "gather", "fingerprint", "consume", "pipeline"] {
         let path = root.join("shaders").join(name);
         let source = fs::read_to_string(path.with_extension("cu")).map_err(|error| format!("{name}.cu: {error}"))?;
         let text = compiler.translate(&format!("{name}.cu"), &source)?;

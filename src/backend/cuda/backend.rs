@@ -48,10 +48,6 @@ impl Backend for CudaBackend {
         spec.preprocess.validate(spec.layout.sample())?;
         check_indices(spec)?;
         check_direct(spec)?;
-        if matches!(spec.preprocess, Preprocess::Pipeline(_)) {
-            let reason = "the CUDA backend has no kernel for pipelines".to_owned();
-            return Err(Unsupported { strategy: spec.strategy, reason }.into());
-        }
         let staged = spec.strategy != Strategy::Registered;
         if !staged && spec.memory.is_none() {
             let reason = "it reads the source's own memory, and this source has none to offer".to_owned();

@@ -5,16 +5,19 @@ use std::sync::Arc;
 use cudarc::driver::{CudaContext, CudaStream, DriverError};
 
 use super::driver::{
-    Affine, Consume, Copied, DeviceMemory, Gathered, Module, Normalized, RegisteredReader, Samples, Shape, Sums,
+    Affine, Consume, Copied, DeviceMemory, Gathered, Module, Normalized, Pipelined, RegisteredReader, Samples, Shape,
+    Sums,
 };
+use super::pipeline;
 use super::tuning::parts;
 use crate::backend::LaneSpec;
-use crate::preprocess::{FloatType, Normalize, OutputLayout, Preprocess, TensorLayout};
+use crate::preprocess::{FloatType, Normalize, OutputLayout, PipelinePlan, Preprocess, TensorLayout};
 
 const NORMALIZE: &str = include_str!("../../../shaders/normalize.ptx");
 const GATHER: &str = include_str!("../../../shaders/gather.ptx");
 const FINGERPRINT: &str = include_str!("../../../shaders/fingerprint.ptx");
 const CONSUME: &str = include_str!("../../../shaders/consume.ptx");
+const PIPELINE: &str = include_str!("../../../shaders/pipeline.ptx");
 
 /// The modules of a device, translated by its driver.
 #[derive(Debug)]
@@ -22,6 +25,7 @@ pub(super) struct Modules {
     normalize: Arc<Module>,
     gather: Arc<Module>,
     fingerprint: Arc<Module>,
+    context: Arc<CudaContext>,
 }
 
 impl Modules {
@@ -30,7 +34,15 @@ impl Modules {
             normalize: Module::load(context, NORMALIZE)?,
             gather: Module::load(context, GATHER)?,
             fingerprint: Module::load(context, FINGERPRINT)?,
+            context: Arc::clone(context),
         })
+    }
+
+    /// The kernel of a pipeline. Its module is larger than the others together, and is translated where one is asked for.
+    fn pipeline(&self, plan: &PipelinePlan, spec: &LaneSpec) -> Result<Pipelined, DriverError> {
+        let module = Module::load(&self.context, PIPELINE)?;
+        let records = PipelinePlan::records_offset(&spec.layout);
+        Pipelined::new(&module, pipeline::variant(plan), pipeline::lane(plan), records)
     }
 
     /// The kernel that only copies.
@@ -49,6 +61,7 @@ impl Modules {
 pub(super) struct Kernels {
     normalized: Option<Normalized>,
     gathered: Option<Gathered>,
+    pipelined: Option<Pipelined>,
     /// Of each field; none where fingerprints are not asked for.
     sums: Vec<Sums>,
     /// Bytes of samples that one launch normalises.
@@ -83,16 +96,19 @@ impl Kernels {
         let normalized = plan.map(|(shape, affine)| Normalized::new(&modules.normalize, shape, affine));
         let gathered = plan.map(|(shape, affine)| Gathered::new(&modules.gather, shape, affine));
         let (normalized, gathered) = (normalized.transpose()?, gathered.transpose()?);
-        Ok(Self { normalized, gathered, sums: Vec::new(), part_bytes })
+        // One that does not fit was refused before.
+        let plan = spec.preprocess.plan(spec.layout.sample()).ok().flatten();
+        let pipelined = plan.map(|plan| modules.pipeline(&plan, spec)).transpose()?;
+        Ok(Self { normalized, gathered, pipelined, sums: Vec::new(), part_bytes })
     }
 
-    /// Whether there is anything to normalise.
-    pub(super) fn normalizes(&self) -> bool {
-        self.normalized.is_some()
+    /// Whether a kernel makes the tensor.
+    pub(super) fn computes(&self) -> bool {
+        self.normalized.is_some() || self.pipelined.is_some()
     }
 
-    /// Queues what turns `samples` samples in `from` into the tensor, whose other fields are in `to` already; where there is nothing to
-    /// normalise `from` is `to`.
+    /// Queues what turns `samples` samples in `from` into the tensor, whose other fields are in `to` already; where there is nothing
+    /// to compute `from` is `to`.
     pub(super) fn launch(
         &self,
         stream: &CudaStream,
@@ -104,6 +120,9 @@ impl Kernels {
         if let Some(normalized) = &self.normalized {
             let mut parts = parts(samples, normalized.sample_bytes(), self.part_bytes);
             parts.try_for_each(|part| normalized.launch(stream, from, to, part))?;
+        }
+        if let Some(pipelined) = &self.pipelined {
+            pipelined.launch(stream, from, to, samples)?;
         }
         let Some(sums) = sums else { return Ok(()) };
         // The first field is read where it arrived, the others where they are delivered.
@@ -164,11 +183,12 @@ pub(super) fn fingerprint_bytes(count: usize) -> usize {
 mod tests {
     use super::*;
 
-    const ALL: [(&str, &str, &str); 4] = [
+    const ALL: [(&str, &str, &str); 5] = [
         ("normalize", NORMALIZE, include_str!("../../../shaders/normalize.cu")),
         ("gather", GATHER, include_str!("../../../shaders/gather.cu")),
         ("fingerprint", FINGERPRINT, include_str!("../../../shaders/fingerprint.cu")),
         ("consume", CONSUME, include_str!("../../../shaders/consume.cu")),
+        ("pipeline", PIPELINE, include_str!("../../../shaders/pipeline.cu")),
     ];
 
     /// FNV-1a, as `cargo xtask ptx` writes it.

@@ -64,7 +64,7 @@ impl CudaBackend {
             let (from, to) = (&sets[turn % SETS].1, &sets[(turn + 1) % SETS].1);
             copy.launch(&stream, from, to).map(|bytes| 2 * bytes)
         })?;
-        Ok(KernelSpeed { normalize: if kernels.normalizes() { normalize } else { copy }, copy })
+        Ok(KernelSpeed { normalize: if kernels.computes() { normalize } else { copy }, copy })
     }
 
     /// What a copying kernel reaches, read and written.

@@ -32,6 +32,7 @@ mod lane;
 mod locks;
 mod measure;
 mod open;
+mod pipeline;
 mod staging;
 mod submit;
 mod tensor;

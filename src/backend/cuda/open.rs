@@ -35,7 +35,7 @@ impl CudaLane {
         let buffers = make_buffers(backend, spec)?;
         let in_flight = spec.slots + spec.outputs;
         let kernels = Kernels::new(backend.modules(), spec, &tensors, tuning.part_bytes).map_err(failed)?;
-        let computes = kernels.normalizes() || spec.fingerprints;
+        let computes = kernels.computes() || spec.fingerprints;
         let timing = spec.timing.then(|| Timing::new(context, &compute, in_flight, computes));
         Ok(Self {
             slots,

@@ -1,0 +1,117 @@
+//! The kernels of `pipeline.cu`.
+
+use std::sync::Arc;
+
+use cudarc::driver::{CudaStream, DriverError};
+
+use super::DeviceMemory;
+use super::launch::{Function, GROUP, Module, arg, check};
+
+/// Bytes of a sample's record.
+const RECORD: usize = 96;
+
+/// What the kernels take for a lane, in their order.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub(in super::super) struct PipelineLane {
+    pub(in super::super) sample_bytes: u64,
+    pub(in super::super) pitch: u32,
+    pub(in super::super) frame_width: u32,
+    pub(in super::super) frame_height: u32,
+    /// The first byte of the chroma planes.
+    pub(in super::super) plane1: u32,
+    pub(in super::super) plane2: u32,
+    pub(in super::super) left_sited: u32,
+    /// Pixels of four bytes lie at multiples of four.
+    pub(in super::super) whole_words: u32,
+    pub(in super::super) antialias: u32,
+    /// Of the tensor.
+    pub(in super::super) width: u32,
+    pub(in super::super) height: u32,
+    /// 1 or 3.
+    pub(in super::super) channels: u32,
+    pub(in super::super) planar: u32,
+    /// 0 f32, 1 f16, 2 bf16, 3 bytes.
+    pub(in super::super) dtype: u32,
+    /// Blocks of a sample.
+    pub(in super::super) groups: u32,
+    pub(in super::super) zero_point: i32,
+    /// Of a byte, before the zero point is added.
+    pub(in super::super) least: f32,
+    pub(in super::super) most: f32,
+    pub(in super::super) scale: [f32; 3],
+    pub(in super::super) bias: [f32; 3],
+    /// Already scaled.
+    pub(in super::super) fill: [f32; 3],
+}
+
+impl PipelineLane {
+    /// Pixels of a sample's tensor, and blocks for as many threads.
+    pub(in super::super) fn groups_for(area: u32) -> u32 {
+        area.div_ceil(GROUP)
+    }
+
+    fn sample_tensor_bytes(&self) -> u64 {
+        let element = match self.dtype {
+            0 => 4,
+            1 | 2 => 2,
+            _ => 1,
+        };
+        u64::from(self.width) * u64::from(self.height) * u64::from(self.channels) * element
+    }
+}
+
+/// How pixels lie and are filtered: which of the kernels it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in super::super) struct PipelineVariant {
+    pub(in super::super) format: &'static str,
+    pub(in super::super) filter: &'static str,
+}
+
+impl PipelineVariant {
+    /// The kernel's name in its module.
+    pub(in super::super) fn name(self) -> String {
+        format!("{}_{}", self.format, self.filter)
+    }
+}
+
+/// The kernel of a lane with a pipeline.
+#[derive(Debug)]
+pub(in super::super) struct Pipelined {
+    lane: PipelineLane,
+    /// The first byte of the records in a slot.
+    records: usize,
+    function: Function,
+}
+
+impl Pipelined {
+    pub(in super::super) fn new(
+        module: &Arc<Module>,
+        variant: PipelineVariant,
+        lane: PipelineLane,
+        records: usize,
+    ) -> Result<Self, DriverError> {
+        Ok(Self { lane, records, function: Function::new(module, &variant.name())? })
+    }
+
+    /// Queues the kernel for the first `samples` samples of a slot's bytes.
+    pub(in super::super) fn launch(
+        &self,
+        stream: &CudaStream,
+        slot: &DeviceMemory,
+        to: &DeviceMemory,
+        samples: usize,
+    ) -> Result<(), DriverError> {
+        let (lane, count) = (&self.lane, samples as u64);
+        check(samples > 0 && count * lane.sample_bytes <= self.records as u64)?;
+        check(self.records.is_multiple_of(4) && self.records + samples * RECORD <= slot.bytes())?;
+        check(lane.groups == PipelineLane::groups_for(lane.width * lane.height))?;
+        check(count * lane.sample_tensor_bytes() <= to.bytes() as u64)?;
+        let records = slot.address + self.records as u64;
+        let mut args = [arg(&slot.address), arg(&records), arg(&to.address), arg(lane)];
+        // SAFETY: these are the parameters of every kernel of `pipeline.cu`. It writes the samples' elements, which fit the tensor, and
+        // reads their records and frames, which lie in the slot. Which of a frame's bytes those are is for the record to say, which the
+        // loader computes inside of the frame.
+        unsafe { self.function.launch(stream, count * u64::from(lane.groups), &mut args) }
+    }
+}
