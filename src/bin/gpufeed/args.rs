@@ -208,7 +208,12 @@ pub fn open_source(path: &Path, args: &DataArgs) -> Result<Arc<dyn Source>> {
 impl FeedArgs {
     /// What happens to samples of this layout: images are normalised unless `u8` is asked for, anything else passes through.
     pub fn preprocess(&self, sample: &SampleLayout) -> Result<Preprocess> {
-        let Some(image) = sample.as_image() else { return self.pass_through(sample) };
+        Ok(self.normalize(sample)?.map_or(Preprocess::Raw, Preprocess::from))
+    }
+
+    /// How samples of this layout are normalised; `None` where they pass through.
+    pub fn normalize(&self, sample: &SampleLayout) -> Result<Option<Normalize>> {
+        let Some(image) = sample.as_image() else { return self.pass_through(sample).map(|()| None) };
         let dtype = match self.dtype {
             Some(DTypeArg::U8) => {
                 let given = self.given();
@@ -217,7 +222,7 @@ impl FeedArgs {
                     "--dtype u8 delivers the pixels as they are: {} not for it",
                     options_are(&given)
                 );
-                return Ok(Preprocess::Raw);
+                return Ok(None);
             }
             Some(DTypeArg::F16) => FloatType::F16,
             Some(DTypeArg::F32) | None => FloatType::F32,
@@ -232,12 +237,13 @@ impl FeedArgs {
             3 => Normalize::imagenet(),
             channels => Normalize::unit(channels),
         };
-        let preprocess = Preprocess::from(normalize.with_layout(layout).with_dtype(dtype));
-        preprocess.validate(sample)?;
-        Ok(preprocess)
+        let normalize = normalize.with_layout(layout).with_dtype(dtype);
+        normalize.validate(sample.first())?;
+        Ok(Some(normalize))
     }
 
-    fn pass_through(&self, sample: &SampleLayout) -> Result<Preprocess> {
+    /// Refuses what is for images only.
+    fn pass_through(&self, sample: &SampleLayout) -> Result<()> {
         let (given, sample) = (self.given(), sample.first());
         let hint = match (sample.element(), sample.dims()) {
             (Element::U8, [1 | 3 | 4, _, _]) => " (--channels-first makes images of them)",
@@ -258,7 +264,7 @@ impl FeedArgs {
             wanted @ Some(_) if wanted != has => {
                 bail!("--dtype changes u8 images only; this source has {sample}, which pass through as they are{hint}")
             }
-            _ => Ok(Preprocess::Raw),
+            _ => Ok(()),
         }
     }
 

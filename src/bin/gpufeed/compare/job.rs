@@ -69,10 +69,7 @@ impl Feed {
     pub fn prepare(args: &CompareArgs) -> Result<(Self, Data)> {
         let samples = Samples::prepare(args)?;
         let (layout, count) = samples.shape()?;
-        let normalize = match args.feed.preprocess(&layout)? {
-            Preprocess::Raw => None,
-            Preprocess::Normalize(normalize) => Some(normalize),
-        };
+        let normalize = args.feed.normalize(&layout)?;
         let seed = args.sizes.seed;
         let feed = Self { samples, normalize, seed };
         let data = Data {
