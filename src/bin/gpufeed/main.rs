@@ -8,6 +8,7 @@ mod data;
 mod devices;
 mod doctor;
 mod fallback;
+mod feed_args;
 mod interrupt;
 mod output;
 mod output_file;

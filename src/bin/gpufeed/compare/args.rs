@@ -13,7 +13,8 @@ use gpufeed::{AdapterInfo, LoaderOptions, Strategy};
 
 use super::baseline::BaselineArgs;
 use super::sweep::Sweep;
-use crate::args::{DataArgs, FeedArgs, open_source, strategy};
+use crate::args::{DataArgs, open_source, strategy};
+use crate::feed_args::FeedArgs;
 use crate::output_file::Inputs;
 
 const HELP: &str = "\

@@ -13,7 +13,8 @@ use gpufeed::{LoaderOptions, Preprocess, Share, Source, Strategy};
 use super::auto::{Auto, OrAuto, strategy_or_auto};
 use super::batches::BatchArgs;
 use super::observe::ObserveArgs;
-use crate::args::{DataArgs, FeedArgs, usage_error};
+use crate::args::{DataArgs, usage_error};
+use crate::feed_args::FeedArgs;
 use crate::output_file::{Inputs, OutputFile};
 use crate::units;
 
