@@ -6,13 +6,14 @@ use std::sync::Arc;
 use gpufeed::backend::host::HostBackend;
 use gpufeed::loader::{Order, Sampler};
 use gpufeed::preprocess::{batch_fingerprint, fingerprint, sample_fingerprint};
-use gpufeed::source::MemorySource;
+use gpufeed::source::{MemorySource, RaggedError};
 use gpufeed::{
     Backend, Batch, Element, Field, HostArena, Loader, LoaderOptions, Placement, Preprocess, SampleBuffer,
-    SampleContext, SampleLayout, Source, Strategy,
+    SampleContext, SampleLayout, Scalar, Source, Strategy,
 };
 #[cfg(any(feature = "wgpu", feature = "cuda"))]
 use gpufeed::{Normalize, OpenError};
+use half::{bf16, f16};
 #[cfg(any(feature = "wgpu", feature = "cuda"))]
 use skip::skip;
 
@@ -60,6 +61,27 @@ fn texts() -> Arc<dyn Source> {
     let rows = (0..SAMPLES).map(|sample| (0..sample * 11 % 34).map(|at| (sample * 40 + at) as i64).collect::<Vec<_>>());
     let texts = (0..SAMPLES).map(|sample| format!("text {sample}").repeat(sample % 5));
     let source = MemorySource::ragged(tokens, rows).and_then(|source| source.with_ragged(text, texts));
+    Arc::new(source.expect("they fit"))
+}
+
+/// Two elements of every type on the device, and any number of them on the host.
+fn every_type() -> Arc<dyn Source> {
+    fn rows<T: Scalar>(value: T, field: Field) -> impl FnOnce(MemorySource) -> Result<MemorySource, RaggedError> {
+        move |source| source.with_ragged(field, (0..SAMPLES).map(|sample| vec![value; sample * 3 % 5]))
+    }
+    let fields = Element::ALL.map(|element| Field::array(element.name(), element, &[2]).expect("valid"));
+    let layout = SampleLayout::new(fields).expect("valid");
+    let source = MemorySource::in_arena(arena(SAMPLES * layout.byte_len()), layout).expect("whole samples");
+    let on_host =
+        |element: Element| Field::ragged(format!("{element} on the host"), element, 4, &[]).expect("valid").on_host();
+    let source = rows(7u8, on_host(Element::U8))(source)
+        .and_then(rows(1u8, on_host(Element::Bool)))
+        .and_then(rows(700u16, on_host(Element::U16)))
+        .and_then(rows(-7i32, on_host(Element::I32)))
+        .and_then(rows(i64::MIN, on_host(Element::I64)))
+        .and_then(rows(f16::from_f32(0.7), on_host(Element::F16)))
+        .and_then(rows(bf16::from_f32(0.7), on_host(Element::Bf16)))
+        .and_then(rows(0.7f32, on_host(Element::F32)));
     Arc::new(source.expect("they fit"))
 }
 
@@ -179,7 +201,8 @@ fn begun<A: Backend, B: Backend>(
 
 /// Every data set on a device; how many loaders of single images that were.
 fn data_sets<B: Backend>(backend: &B, preprocess: &Preprocess) -> usize {
-    for (source, preprocess) in [(detections(), preprocess), (texts(), &Preprocess::Raw)] {
+    let raw = &Preprocess::Raw;
+    for (source, preprocess) in [(detections(), preprocess), (texts(), raw), (every_type(), raw)] {
         assert!(matrix(backend, &source, preprocess) >= 9);
         resumed(backend, &source, preprocess);
     }
