@@ -140,10 +140,13 @@ fn check<B: TestDevice>(batch: &Batch<B>) {
     assert_eq!(batch.labels(), None, "they are not one a sample");
 }
 
+/// What a field of a sample is on the device.
+type BytesOf<'a> = &'a dyn Fn(u64) -> Vec<u8>;
+
 /// The device's fingerprints are those of each field as it was delivered.
 fn check_fingerprints<B: TestDevice>(batch: &Batch<B>) {
     let indices = batch.indices();
-    let fields: [(&str, &dyn Fn(u64) -> Vec<u8>); 6] = [
+    let fields: [(&str, BytesOf<'_>); 6] = [
         ("image", &image),
         ("boxes", &|index| padded(&boxes(index), MOST_BOXES * 4)),
         ("mask", &mask),
