@@ -49,59 +49,80 @@ fn names(file: &Path, elsewhere: &Path) -> [PathBuf; 5] {
     [file.to_owned(), at("soft"), at("hard"), at("soft-soft"), through]
 }
 
-#[test]
-fn a_hundred_runs_whose_output_names_an_input_change_no_byte_of_it() {
+/// Data, the files of it that are read, and what else names one of them.
+struct Input {
+    data: Data,
+    files: Vec<PathBuf>,
+    more: Vec<String>,
+}
+
+fn inputs() -> [Input; 4] {
     let (array, images) = (data::array(), data::folder_of("png"));
     let mut shards = shards::shards_of(&images, "png");
     // A shard without samples is read too.
     shards::write(&shards.folder.path().join("002.tar"), []);
     shards.path = shards.folder.path().join("{000..002}.tar");
-    let classes = images.folder.path().join(".classes");
+    let listed = data::folder_of("png");
+    let classes = listed.folder.path().join(".classes");
     fs::write(&classes, "cat\ndog\n").expect("written");
+    let option = ["--classes".to_owned(), classes.to_str().expect("ASCII").to_owned()];
+    [
+        Input { files: vec![array.path.clone(), array.path.with_extension("labels.npy")], data: array, more: vec![] },
+        Input { files: vec![images.path.join("dog").join("5.png")], data: images, more: vec![] },
+        Input {
+            files: ["001.tar", "002.tar"].map(|name| shards.folder.path().join(name)).into(),
+            data: shards,
+            more: vec![],
+        },
+        Input { files: vec![classes], data: listed, more: option.into() },
+    ]
+}
+
+impl Input {
+    /// Tries every option with this name of one of the files, and tells how often.
+    fn try_name(&self, name: &Path, linked: &Path) -> usize {
+        let mut runs = 0;
+        let mut refused = |command: &str, option: &str, path: &Path, more: &[&str]| {
+            let args = [command, self.data.arg(), "--device", "host", option, path.to_str().expect("ASCII")];
+            let own: Vec<&str> = self.more.iter().map(String::as_str).collect();
+            let ran = run(&[&args, more, &own].concat()).ended_with(1);
+            assert!(ran.stdout.is_empty(), "{args:?}: {}", ran.stdout);
+            assert!(ran.stderr.contains("which is read: choose another file"), "{args:?}: {}", ran.stderr);
+            runs += 1;
+        };
+        // The files of a saved run have names of their own, which lead to the input here; one file of samples has none.
+        let one_file = self.data.path.extension().is_some_and(|extension| extension == "npy");
+        for file in SAVED.iter().filter(|_| !one_file) {
+            let saved = linked.join("saved");
+            let _ = fs::remove_dir_all(&saved);
+            fs::create_dir(&saved).expect("created");
+            let to = saved.join(file);
+            if name.ends_with("hard") { fs::hard_link(name, to) } else { symlink(name, to) }.expect("linked");
+            refused("run", "--save", &saved, &[]);
+        }
+        RUN.iter().for_each(|(option, more)| refused("run", option, name, more));
+        COMPARE.iter().for_each(|option| refused("compare", option, name, &[]));
+        runs
+    }
+}
+
+#[test]
+fn a_hundred_runs_whose_output_names_an_input_change_no_byte_of_it() {
+    let inputs = inputs();
     let elsewhere = tempfile::tempdir().expect("a folder");
     let linked = elsewhere.path().join("names");
-    let inputs: [(&Data, PathBuf); 6] = [
-        (&array, array.path.clone()),
-        (&array, array.path.with_extension("labels.npy")),
-        (&images, images.path.join("dog").join("5.png")),
-        (&images, classes.clone()),
-        (&shards, shards.folder.path().join("001.tar")),
-        (&shards, shards.folder.path().join("002.tar")),
-    ];
-    let before = || [&array, &images, &shards].map(|data| contents(data.folder.path()));
-    let (before, after) = (before(), before);
+    let now = || inputs.iter().map(|input| contents(input.data.folder.path())).collect::<Vec<_>>();
+    let before = now();
     let mut runs = 0;
-    for (data, input) in &inputs {
-        let more: &[&str] = if *input == classes { &["--classes", classes.to_str().expect("ASCII")] } else { &[] };
-        for name in names(input, &linked) {
-            let refused = |args: &[&str]| {
-                let ran = run(&[args, more].concat()).ended_with(1);
-                assert!(ran.stdout.is_empty(), "{args:?}: {}", ran.stdout);
-                assert!(ran.stderr.contains("which is read: choose another file"), "{args:?}: {}", ran.stderr);
-            };
-            // The files of a saved run have names of their own, which lead to the input here.
-            for file in SAVED.iter().filter(|_| data.path != array.path) {
-                let saved = linked.join("saved");
-                let _ = fs::remove_dir_all(&saved);
-                fs::create_dir(&saved).expect("created");
-                let link = |to| if name.ends_with("hard") { fs::hard_link(&name, to) } else { symlink(&name, to) };
-                link(saved.join(file)).expect("linked");
-                refused(&["run", data.arg(), "--device", "host", "--save", saved.to_str().expect("ASCII")]);
-                runs += 1;
-            }
-            let name = name.to_str().expect("a path in ASCII");
-            for (option, more) in RUN {
-                refused(&[&["run", data.arg(), "--device", "host", option, name], more].concat());
-                runs += 1;
-            }
-            for option in COMPARE {
-                refused(&["compare", data.arg(), "--device", "host", option, name]);
-                runs += 1;
-            }
+    for input in &inputs {
+        for file in &input.files {
+            // The links are made anew for each file.
+            let names = names(file, &linked);
+            runs += names.iter().map(|name| input.try_name(name, &linked)).sum::<usize>();
         }
     }
     assert!(runs >= 200, "{runs} runs");
-    assert!(after() == before, "an input has changed");
+    assert!(now() == before, "an input has changed");
 }
 
 #[test]
