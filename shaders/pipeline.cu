@@ -82,23 +82,17 @@ __device__ __forceinline__ float2 chroma_of(const u8* frame, const Lane& lane, u
     return between(above, below, odd_y ? 0.25f : 0.75f);
 }
 
-// A pixel's components as they are stored.
+// The components of the pixel whose first byte this is, as they are stored.
 template <Format FORMAT>
-__device__ __forceinline__ float3 load(const u8* frame, const Lane& lane, u32 x, u32 y) {
-    const u8* row = frame + static_cast<size_t>(y) * lane.pitch;
+__device__ __forceinline__ float3 components_at(const u8* pixel, bool whole_words) {
     if (FORMAT == ONE) {
-        return make_float3(byte_at(row + x), 0.0f, 0.0f);
+        return make_float3(byte_at(pixel), 0.0f, 0.0f);
     }
-    if (FORMAT == NV12 || FORMAT == I420) {
-        const float2 chroma = chroma_of<FORMAT>(frame, lane, x, y);
-        return make_float3(byte_at(row + x), chroma.x, chroma.y);
-    }
-    if (FORMAT == FOUR && lane.whole_words) {
-        const u32 word = __ldg(reinterpret_cast<const u32*>(row) + x);
+    if (FORMAT == FOUR && whole_words) {
+        const u32 word = __ldg(reinterpret_cast<const u32*>(pixel));
         return make_float3(static_cast<float>(word & 255u), static_cast<float>((word >> 8) & 255u),
                            static_cast<float>((word >> 16) & 255u));
     }
-    const u8* pixel = row + (FORMAT == THREE ? 3 : 4) * x;
     return make_float3(byte_at(pixel), byte_at(pixel + 1), byte_at(pixel + 2));
 }
 
@@ -154,6 +148,50 @@ __device__ __forceinline__ float weight_of(const Window& window, int tap) {
     return d < 1.0f ? near : d < 2.0f ? far : 0.0f;
 }
 
+// The weighted components of the pixels in two windows, which are counted from a corner, and the sum of their weights.
+template <Format FORMAT, Taps TAPS>
+__device__ __forceinline__ float4 sum_of(const u8* frame, const Lane& lane, const Window& across, const Window& down, int corner_x,
+                                         int corner_y, bool transposed) {
+    float4 sum = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+    auto add = [&](float3 stored, float weight) {
+        sum.x += stored.x * weight;
+        sum.y += stored.y * weight;
+        sum.z += stored.z * weight;
+        sum.w += weight;
+    };
+    if (FORMAT == NV12 || FORMAT == I420) {
+        for (int v = down.first; v <= down.last; v++) {
+            const float weight_v = weight_of<TAPS>(down, v);
+            const u32 line = static_cast<u32>(corner_y + v);
+            // Nine loads do not wait for each other as it is.
+#pragma unroll 1
+            for (int u = across.first; u <= across.last; u++) {
+                const u32 place = static_cast<u32>(corner_x + u);
+                const u32 x = transposed ? line : place, y = transposed ? place : line;
+                const float2 chroma = chroma_of<FORMAT>(frame, lane, x, y);
+                const float luma = byte_at(frame + static_cast<size_t>(y) * lane.pitch + x);
+                add(make_float3(luma, chroma.x, chroma.y), weight_v * weight_of<TAPS>(across, u));
+            }
+        }
+        return sum;
+    }
+    constexpr int PIXEL = FORMAT == ONE ? 1 : FORMAT == THREE ? 3 : 4;
+    const int pitch = static_cast<int>(lane.pitch);
+    const int step_u = transposed ? pitch : PIXEL, step_v = transposed ? PIXEL : pitch;
+    const u8* corner = frame + static_cast<size_t>(transposed ? corner_x : corner_y) * lane.pitch +
+                       static_cast<size_t>(transposed ? corner_y : corner_x) * PIXEL;
+    for (int v = down.first; v <= down.last; v++) {
+        const float weight_v = weight_of<TAPS>(down, v);
+        const u8* line = corner + static_cast<long long>(v) * step_v;
+#pragma unroll TAPS == NEAREST ? 1 : 4
+        for (int u = across.first; u <= across.last; u++) {
+            const float3 stored = components_at<FORMAT>(line + static_cast<long long>(u) * step_u, lane.whole_words);
+            add(stored, weight_v * weight_of<TAPS>(across, u));
+        }
+    }
+    return sum;
+}
+
 // Writes one element, as wide as it is.
 __device__ __forceinline__ void store(void* tensor, size_t element, float value, const Lane& lane) {
     if (lane.dtype == 0) {
@@ -206,26 +244,8 @@ __device__ __forceinline__ void pipeline(const u8* __restrict__ pixels, const Re
         down.first = max(down.first, -corner_y);
         down.last = min(down.last, last_y - corner_y);
         const u8* frame = pixels + sample * lane.sample_bytes;
-        // Loads of a few pixels at once hide their latency; of one with chroma there are nine already.
-        constexpr int UNROLL = FORMAT == NV12 || FORMAT == I420 || TAPS == NEAREST ? 1 : 4;
-        float a = 0.0f, b = 0.0f, c = 0.0f, sum = 0.0f;
-        for (int v = down.first; v <= down.last; v++) {
-            const float weight_v = weight_of<TAPS>(down, v);
-            const u32 line = static_cast<u32>(corner_y + v);
-#pragma unroll UNROLL
-            for (int u = across.first; u <= across.last; u++) {
-                const float weight = weight_v * weight_of<TAPS>(across, u);
-                const u32 place = static_cast<u32>(corner_x + u);
-                const float3 stored = load<FORMAT>(frame, lane, transposed ? line : place, transposed ? place : line);
-                a += stored.x * weight;
-                b += stored.y * weight;
-                c += stored.z * weight;
-                sum += weight;
-            }
-        }
-        a /= sum;
-        b /= sum;
-        c /= sum;
+        const float4 sum = sum_of<FORMAT, TAPS>(frame, lane, across, down, corner_x, corner_y, transposed);
+        const float a = sum.x / sum.w, b = sum.y / sum.w, c = sum.z / sum.w;
 #pragma unroll
         for (int channel = 0; channel < 3; channel++) {
             const float* color = record.color[channel];

@@ -95,24 +95,23 @@ fn chroma_of(first: u32, x: u32, y: u32) -> vec2<f32> {
     return mix(above, below, down);
 }
 
-// A pixel's components as they are stored, and one.
-fn load(first: u32, x: u32, y: u32) -> vec4<f32> {
-    let row = first + y * pitch;
+// The components of the pixel whose first byte this is, as they are stored, and one.
+fn components_at(address: u32) -> vec4<f32> {
     if format == 0u {
-        return vec4<f32>(byte_at(row + x), 0.0, 0.0, 1.0);
-    }
-    if format >= 3u {
-        return vec4<f32>(byte_at(row + x), chroma_of(first, x, y), 1.0);
+        return vec4<f32>(byte_at(address), 0.0, 0.0, 1.0);
     }
     var bytes = 0u;
-    if format == 1u {
-        bytes = three_at(row + 3u * x);
-    } else if (sample_bytes & 3u) == 0u && (pitch & 3u) == 0u {
-        bytes = pixels[(row >> 2u) + x];
+    if format == 2u && (sample_bytes & 3u) == 0u && (pitch & 3u) == 0u {
+        bytes = pixels[address >> 2u];
     } else {
-        bytes = three_at(row + 4u * x);
+        bytes = three_at(address);
     }
     return vec4<f32>(f32(bytes & 255u), f32((bytes >> 8u) & 255u), f32((bytes >> 16u) & 255u), 1.0);
+}
+
+// As above, of a pixel with chroma: luma comes first.
+fn components_of(first: u32, x: u32, y: u32) -> vec4<f32> {
+    return vec4<f32>(byte_at(first + y * pitch + x), chroma_of(first, x, y), 1.0);
 }
 
 // The frame's pixels along one axis that one of the tensor's is made of: `first` to `last`, counted from the pixel in which its
@@ -171,6 +170,46 @@ fn weight_of(window: Window, tap: i32) -> f32 {
     return select(select(0.0, far, distance < 2.0), near, distance < 1.0);
 }
 
+// The weighted components of the pixels in two windows, whose first corner lies at a byte of its frame, and the sum of their weights.
+// The steps lead to the next pixel of each window.
+fn sum_of_bytes(across: Window, down: Window, corner: u32, step: vec2<u32>) -> vec4<f32> {
+    var sum = vec4<f32>(0.0);
+    for (var v = down.first; v <= down.last; v++) {
+        let line = corner + u32(v) * step.y;
+        var part = vec4<f32>(0.0);
+        var u = across.first;
+        // Four loads at once, which do not wait for each other.
+        for (; u + 3 <= across.last; u += 4) {
+            let address = line + u32(u) * step.x;
+            let a = components_at(address);
+            let b = components_at(address + step.x);
+            let c = components_at(address + 2u * step.x);
+            let d = components_at(address + 3u * step.x);
+            part += a * weight_of(across, u) + b * weight_of(across, u + 1);
+            part += c * weight_of(across, u + 2) + d * weight_of(across, u + 3);
+        }
+        for (; u <= across.last; u++) {
+            part += components_at(line + u32(u) * step.x) * weight_of(across, u);
+        }
+        sum += part * weight_of(down, v);
+    }
+    return sum;
+}
+
+// As above, of frames with chroma.
+fn sum_of_planes(across: Window, down: Window, first: u32, corner: vec2<i32>, transposed: bool) -> vec4<f32> {
+    var sum = vec4<f32>(0.0);
+    for (var v = down.first; v <= down.last; v++) {
+        let weight = weight_of(down, v);
+        for (var u = across.first; u <= across.last; u++) {
+            let place = corner + vec2<i32>(u, v);
+            let stored = vec2<u32>(select(place, place.yx, transposed));
+            sum += components_of(first, stored.x, stored.y) * (weight * weight_of(across, u));
+        }
+    }
+    return sum;
+}
+
 // The channels of a tensor's pixel, ready to be rounded. `sample` is counted from the first that is bound.
 fn pixel_of(sample: u32, x: u32, y: u32) -> vec3<f32> {
     let record = (run.first + sample) * 6u;
@@ -198,13 +237,12 @@ fn pixel_of(sample: u32, x: u32, y: u32) -> vec3<f32> {
     down.first = max(down.first, -corner.y);
     down.last = min(down.last, end.y - corner.y);
     var sum = vec4<f32>(0.0);
-    for (var v = down.first; v <= down.last; v++) {
-        let weight = weight_of(down, v);
-        for (var u = across.first; u <= across.last; u++) {
-            let place = corner + vec2<i32>(u, v);
-            let stored = vec2<u32>(select(place, place.yx, transposed));
-            sum += load(first, stored.x, stored.y) * (weight * weight_of(across, u));
-        }
+    if format < 3u {
+        let step = vec2<u32>(select(4u, 2u * format + 1u, format < 2u), pitch);
+        let stored = vec2<u32>(select(corner, corner.yx, transposed));
+        sum = sum_of_bytes(across, down, first + dot(stored, step), select(step, step.yx, transposed));
+    } else {
+        sum = sum_of_planes(across, down, first, corner, transposed);
     }
     let mean = vec4<f32>(sum.xyz / sum.w, 1.0);
     let mixed = vec3<f32>(

@@ -8,7 +8,7 @@ use crate::staging::SampleWriter;
 
 /// What draws the geometry of every sample of a loader or a feeder.
 #[derive(Debug)]
-pub(super) struct Geometries {
+pub(crate) struct Geometries {
     plan: PipelinePlan,
     /// The loader's; zero where it has none.
     seed: u64,
@@ -21,7 +21,7 @@ impl Geometries {
     ///
     /// # Errors
     /// [`LayoutError`] for a pipeline that does not fit.
-    pub(super) fn new(preprocess: &Preprocess, sample: &SampleLayout, seed: u64) -> Result<Option<Self>, LayoutError> {
+    pub(crate) fn new(preprocess: &Preprocess, sample: &SampleLayout, seed: u64) -> Result<Option<Self>, LayoutError> {
         let Some(plan) = preprocess.plan(sample)? else { return Ok(None) };
         let field = PipelinePlan::record_field(&preprocess.staged(sample)?)?;
         Ok(Some(Self { plan, seed, field }))
@@ -31,7 +31,7 @@ impl Geometries {
     ///
     /// # Errors
     /// None for a pipeline that fits.
-    pub(super) fn of(&self, index: u64, epoch: u64) -> Result<Geometry, LayoutError> {
+    pub(crate) fn of(&self, index: u64, epoch: u64) -> Result<Geometry, LayoutError> {
         let sample = SampleContext::of(index).in_epoch(epoch).with_seed(self.seed);
         self.plan.geometry(sample.random_seed())
     }
@@ -40,7 +40,7 @@ impl Geometries {
     ///
     /// # Errors
     /// None for a slot that was laid out for it.
-    pub(super) fn write(&self, index: u64, epoch: u64, sample: &mut SampleWriter<'_>) -> Result<(), SourceError> {
+    pub(crate) fn write(&self, index: u64, epoch: u64, sample: &mut SampleWriter<'_>) -> Result<(), SourceError> {
         let words = self.of(index, epoch)?.words();
         Ok(sample.field(self.field)?.values(&words)?)
     }
@@ -50,7 +50,7 @@ impl Geometries {
 ///
 /// # Errors
 /// [`LayoutError`] for a batch that is empty or too large, or samples without room for what a pipeline adds.
-pub(super) fn staged_layout(
+pub(crate) fn staged_layout(
     preprocess: &Preprocess,
     sample: &SampleLayout,
     batch_size: usize,

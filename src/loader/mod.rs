@@ -73,7 +73,7 @@ use std::time::{Duration, Instant};
 
 use bad::BadSampleLog;
 use epoch::LoaderHold;
-use geometry::Geometries;
+pub(crate) use geometry::{Geometries, staged_layout};
 use observe::activity::Activity;
 use observe::metrics::Metrics;
 use observe::trace::Recorder;

@@ -45,7 +45,8 @@ macro_rules! contract {
                     bad_samples_cost_none_of_the_others_rows,
                     frames_of_tokens_are_pushed_as_long_as_they_are;
                 pipelines: every_format_filter_type_and_layout_is_within_its_bound,
-                    the_geometry_of_a_sample_is_that_of_its_seed_alone, pushed_frames_tell_their_geometry;
+                    the_geometry_of_a_sample_is_that_of_its_seed_alone, pushed_frames_tell_their_geometry,
+                    batches_in_parts_are_whole;
                 feeders: frames_become_batches_in_the_order_they_are_pushed, frames_are_normalised,
                     frames_that_do_not_fit_are_named_and_nothing_is_lost, frames_can_be_awaited,
                     a_device_lost_between_frames_is_an_error;
@@ -169,6 +170,14 @@ mod vulkan {
     contract!(loaders system_ring_with_kernels_beside, crate::device::vulkan_with_kernels_beside, SystemRing);
     contract!(direct imported_with_kernels_beside, crate::device::vulkan_with_kernels_beside, Imported);
     contract!(mapped_ring_on_an_applications_device, crate::device::vulkan_of_an_application, MappedRing);
+
+    mod in_parts {
+        use crate::device::run;
+        use crate::pipelines;
+        use gpufeed::Strategy;
+
+        contract!(@tests crate::device::vulkan_of_small_bindings, MappedRing; pipelines: batches_in_parts_are_whole;);
+    }
 }
 
 #[cfg(feature = "wgpu")]

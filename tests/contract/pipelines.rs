@@ -132,27 +132,47 @@ fn bytes_of(source: &dyn Source, index: u64) -> Vec<u8> {
     sample.bytes(0).expect("the first field").to_vec()
 }
 
+/// Every sample of an epoch is within the oracle's bound.
+fn check_epoch<B: TestDevice>(
+    backend: &B,
+    options: LoaderOptions,
+    layout: &SampleLayout,
+    pipeline: &Pipeline,
+    samples: usize,
+) {
+    let source = Arc::new(random_images(layout.clone(), samples, 3).expect("frames"));
+    let oracle = PipelineOracle::new(pipeline, layout).expect("it fits");
+    let mut loader = Loader::new(backend, Arc::clone(&source), options).expect("it opens");
+    let mut seen = 0;
+    for batch in loader.epoch(1) {
+        let batch = batch.expect("it can be read");
+        assert_eq!(batch.desc().quantization, pipeline.dtype.quantization());
+        let tensor = batch.read().expect("it can be read back");
+        let each = tensor.len() / batch.len();
+        for (position, (&index, tensor)) in batch.indices().iter().zip(tensor.chunks_exact(each)).enumerate() {
+            let geometry = batch.geometry(position).expect("there is a pipeline");
+            let worst = oracle.worst(&geometry, &bytes_of(&*source, index), tensor).expect("as long as it should be");
+            assert!(worst <= 1.0, "{layout}, {pipeline:?}: {worst} of the bound\n{geometry:?}");
+        }
+        assert_eq!(batch.geometry(batch.len()), None);
+        seen += batch.len();
+    }
+    assert_eq!(seen, samples);
+}
+
 pub fn every_format_filter_type_and_layout_is_within_its_bound<B: TestDevice>(backend: &B, strategy: Strategy) {
     for (layout, pipeline) in cases() {
-        let source = Arc::new(random_images(layout.clone(), SAMPLES, 3).expect("frames"));
-        let oracle = PipelineOracle::new(&pipeline, &layout).expect("it fits");
-        let mut loader = Loader::new(backend, Arc::clone(&source), options(strategy, &pipeline)).expect("it opens");
-        let mut samples = 0;
-        for batch in loader.epoch(1) {
-            let batch = batch.expect("it can be read");
-            assert_eq!(batch.desc().quantization, pipeline.dtype.quantization());
-            let tensor = batch.read().expect("it can be read back");
-            let each = tensor.len() / batch.len();
-            for (position, (&index, tensor)) in batch.indices().iter().zip(tensor.chunks_exact(each)).enumerate() {
-                let geometry = batch.geometry(position).expect("there is a pipeline");
-                let worst =
-                    oracle.worst(&geometry, &bytes_of(&*source, index), tensor).expect("as long as it should be");
-                assert!(worst <= 1.0, "{layout}, {pipeline:?}: {worst} of the bound\n{geometry:?}");
-                samples += 1;
-            }
-            assert_eq!(batch.geometry(batch.len()), None);
-        }
-        assert_eq!(samples, SAMPLES);
+        check_epoch(backend, options(strategy, &pipeline), &layout, &pipeline, SAMPLES);
+    }
+}
+
+/// More bytes than a device of small bindings binds at once, of frames and of tensors.
+pub fn batches_in_parts_are_whole<B: TestDevice>(backend: &B, strategy: Strategy) {
+    let layout = frame(PixelFormat::Rgb8, 16, 16, 0);
+    for dtype in [TensorType::F32, TensorType::U8(quantized(0.02, 128))] {
+        let pipeline = Pipeline::imagenet_train(8).with_dtype(dtype);
+        let options = LoaderOptions { batch_size: 64, ..options(strategy, &pipeline) };
+        check_epoch(backend, options, &layout, &pipeline, 100);
     }
 }
 

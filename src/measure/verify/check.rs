@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use super::oracle::{Oracle, Wrong, raw};
+use super::oracle::{Oracle, Wrong};
 use crate::backend::Backend;
 use crate::error::OpenError;
 use crate::layout::{BatchLayout, Placement};
-use crate::loader::{Batch, LoaderOptions, Sampler};
+use crate::loader::{Batch, Geometries, LoaderOptions, Sampler, staged_layout};
 use crate::measure::outcome::{Mismatch, VerifyError};
-use crate::preprocess::{Fingerprint, OutputLayout, Preprocess, fingerprint, sample_fingerprint};
+use crate::preprocess::{Fingerprint, OutputLayout, fingerprint, sample_fingerprint};
 use crate::source::{SampleContext, Source};
 use crate::staging::SampleBuffer;
 
@@ -17,9 +17,12 @@ pub(in crate::measure) struct Checker {
     source: Arc<dyn Source>,
     layout: BatchLayout,
     tensors: OutputLayout,
-    oracle: Option<Oracle>,
+    oracle: Oracle,
+    /// Of a loader with a pipeline.
+    geometries: Option<Geometries>,
     /// The loader's; zero where it has none.
     seed: u64,
+    epoch: u64,
     indices: Vec<u64>,
     /// Of each field those of a batch's samples, one after the other: with the zeros behind the rows of ragged ones on the device.
     bytes: Vec<Vec<u8>>,
@@ -30,16 +33,14 @@ pub(in crate::measure) struct Checker {
 
 impl Checker {
     pub(in crate::measure) fn new(source: Arc<dyn Source>, options: &LoaderOptions) -> Result<Self, OpenError> {
-        let layout = BatchLayout::new(source.layout(), options.batch_size)?;
+        let layout = staged_layout(&options.preprocess, &source.layout(), options.batch_size)?;
         let sample = SampleBuffer::new(layout.sample().clone())?;
-        let oracle = match (&options.preprocess, layout.sample().as_image()) {
-            (Preprocess::Normalize(normalize), Some(image)) => Some(Oracle::new(normalize, image)?),
-            _ => None,
-        };
+        let oracle = Oracle::new(&options.preprocess, layout.sample())?;
+        let geometries = Geometries::new(&options.preprocess, &source.layout(), options.seed.unwrap_or_default())?;
         let (tensors, fields) = (OutputLayout::new(&options.preprocess, &layout)?, layout.sample().fields().len());
         let (bytes, ends) = (vec![Vec::new(); fields], vec![Vec::new(); fields]);
         let (seed, indices) = (options.seed.unwrap_or_default(), Vec::new());
-        Ok(Self { source, layout, tensors, oracle, seed, indices, bytes, ends, sample })
+        Ok(Self { source, layout, tensors, oracle, geometries, seed, epoch: 0, indices, bytes, ends, sample })
     }
 
     pub(in crate::measure) fn source(&self) -> &dyn Source {
@@ -60,13 +61,14 @@ impl Checker {
 
     /// Reads these samples, to compare the batch with.
     pub(in crate::measure) fn read(&mut self, epoch: u64, batch: u64, indices: &[u64]) -> Result<(), VerifyError> {
-        self.indices = indices.to_vec();
+        (self.indices, self.epoch) = (indices.to_vec(), epoch);
         self.bytes.iter_mut().for_each(Vec::clear);
         self.ends.iter_mut().for_each(Vec::clear);
         for &index in indices {
             let mut out = self.sample.writer();
             let context = SampleContext::of(index).in_epoch(epoch).with_seed(self.seed);
-            let read = self.source.read(&context, &mut out);
+            let written = self.geometries.as_ref().map_or(Ok(()), |of| of.write(index, epoch, &mut out));
+            let read = written.and_then(|()| self.source.read(&context, &mut out));
             let read = read.and_then(|()| match out.finish() {
                 Ok(()) => Ok(()),
                 Err(short) => Err(format!("{} bytes are missing", short.expected - short.written).into()),
@@ -138,17 +140,14 @@ impl Checker {
 
     /// Compares a whole tensor with what the samples that were read should become.
     pub(in crate::measure) fn tensor(&self, batch: u64, tensor: &[u8]) -> Result<(), Mismatch> {
-        let scale = self.oracle.as_ref().map_or(1, |oracle| oracle.dtype.size());
-        let bytes = &self.bytes[0];
-        length(batch, "bytes", bytes.len() * scale, tensor.len())?;
-        let sample = self.layout.payload(1);
-        let pairs = bytes.chunks_exact(sample).zip(tensor.chunks_exact(sample * scale));
+        let (bytes, each) = (&self.bytes[0], self.tensors.first().of(1).byte_len());
+        length(batch, "bytes", self.indices.len() * each, tensor.len())?;
+        let pairs = bytes.chunks_exact(self.layout.payload(1)).zip(tensor.chunks_exact(each));
         for (&index, (sample, tensor)) in self.indices.iter().zip(pairs) {
-            let wrong = match &self.oracle {
-                None => raw(sample, tensor),
-                Some(oracle) => oracle.compare(sample, tensor),
-            };
-            if let Some(Wrong { element, expected, got, bound }) = wrong {
+            let geometry = self.geometries.as_ref().and_then(|of| of.of(index, self.epoch).ok());
+            if let Some(Wrong { element, expected, got, bound }) =
+                self.oracle.compare(geometry.as_ref(), sample, tensor)
+            {
                 return Err(Mismatch::Value { batch, index, element, expected, got, bound });
             }
         }

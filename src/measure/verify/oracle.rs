@@ -4,7 +4,7 @@ use half::f16;
 
 use crate::error::LayoutError;
 use crate::layout::{Element, ImageLayout, SampleLayout};
-use crate::preprocess::{Normalize, TensorLayout, error_bound, expected};
+use crate::preprocess::{Geometry, Normalize, PipelineOracle, Preprocess, TensorLayout, error_bound, expected};
 
 /// The first value that is not as expected.
 #[derive(Debug, PartialEq)]
@@ -15,8 +15,41 @@ pub(super) struct Wrong {
     pub(super) bound: f64,
 }
 
+/// What each kind of preprocessing should make of a sample.
+pub(super) enum Oracle {
+    Raw,
+    Normalized(NormalizeTables),
+    Pipeline(Box<PipelineOracle>),
+}
+
+impl Oracle {
+    pub(super) fn new(preprocess: &Preprocess, sample: &SampleLayout) -> Result<Self, LayoutError> {
+        match (preprocess, sample.as_image()) {
+            (Preprocess::Normalize(normalize), Some(image)) => {
+                NormalizeTables::new(normalize, image).map(Self::Normalized)
+            }
+            (Preprocess::Pipeline(pipeline), _) => {
+                PipelineOracle::new(pipeline, sample).map(|oracle| Self::Pipeline(Box::new(oracle)))
+            }
+            _ => Ok(Self::Raw),
+        }
+    }
+
+    /// The first value of a sample's tensor that is wrong. Samples of a pipeline have a geometry.
+    pub(super) fn compare(&self, geometry: Option<&Geometry>, sample: &[u8], tensor: &[u8]) -> Option<Wrong> {
+        match (self, geometry) {
+            (Self::Normalized(tables), _) => tables.compare(sample, tensor),
+            (Self::Pipeline(oracle), Some(geometry)) => {
+                let (element, expected, got) = oracle.wrong(geometry, sample, tensor).ok().flatten()?;
+                Some(Wrong { element, expected: expected.value, got, bound: expected.bound })
+            }
+            _ => raw(sample, tensor),
+        }
+    }
+}
+
 /// Raw bytes are equal, whatever they stand for.
-pub(super) fn raw(sample: &[u8], tensor: &[u8]) -> Option<Wrong> {
+fn raw(sample: &[u8], tensor: &[u8]) -> Option<Wrong> {
     if sample == tensor {
         return None;
     }
@@ -26,14 +59,14 @@ pub(super) fn raw(sample: &[u8], tensor: &[u8]) -> Option<Wrong> {
 }
 
 /// The oracle's value of each pixel value of each channel, and how far a kernel's may be from it.
-pub(super) struct Oracle {
+pub(super) struct NormalizeTables {
     values: Vec<[(f64, f64); 256]>,
     layout: TensorLayout,
-    pub(super) dtype: Element,
+    dtype: Element,
 }
 
-impl Oracle {
-    pub(super) fn new(normalize: &Normalize, image: ImageLayout) -> Result<Self, LayoutError> {
+impl NormalizeTables {
+    fn new(normalize: &Normalize, image: ImageLayout) -> Result<Self, LayoutError> {
         let channels = image.channels();
         // An image of every pixel value in every channel; for that image HWC is the simpler order.
         let Some(ramp) = SampleLayout::image(1, 256, channels)?.as_image() else {
@@ -53,7 +86,7 @@ impl Oracle {
         Ok(Self { values: (0..channels).map(table).collect(), layout: normalize.layout, dtype })
     }
 
-    pub(super) fn compare(&self, sample: &[u8], tensor: &[u8]) -> Option<Wrong> {
+    fn compare(&self, sample: &[u8], tensor: &[u8]) -> Option<Wrong> {
         if self.dtype == Element::F16 {
             self.compare_values(sample, tensor.as_chunks().0, |&bytes| f64::from(f16::from_ne_bytes(bytes)))
         } else {

@@ -5,7 +5,7 @@ use crate::backend::host::{Faults, HostBackend};
 use crate::error::SourceError;
 use crate::layout::{Element, Field, SampleLayout};
 use crate::measure::outcome::Mismatch;
-use crate::preprocess::{FloatType, Normalize, Preprocess, TensorLayout};
+use crate::preprocess::{Flip, FloatType, Normalize, Pipeline, Preprocess, TensorLayout};
 use crate::source::{SampleContext, random_images};
 use crate::staging::SampleWriter;
 
@@ -81,8 +81,9 @@ fn a_sample_that_differs_from_what_was_delivered_is_named() {
 
 #[test]
 fn a_tensor_is_compared_value_by_value() {
-    for preprocess in [Preprocess::Raw, Normalize::imagenet().into()] {
-        let options = options(preprocess);
+    let pipeline = Pipeline { flip: Flip { horizontal: 0.5, vertical: 0.5 }, ..Pipeline::imagenet() };
+    for preprocess in [Preprocess::Raw, Normalize::imagenet().into(), pipeline.into()] {
+        let options = LoaderOptions { seed: None, ..options(preprocess) };
         let source = images(4);
         let mut checker = Checker::new(Arc::clone(&source), &options).expect("fits");
         checker.read(0, 0, &[2, 1]).expect("read");

@@ -59,8 +59,8 @@ impl Geometry {
     pub fn words(&self) -> [f32; Self::WORDS] {
         let mut words = [0.0; Self::WORDS];
         let code = u8::from(self.mirrored[0]) + 2 * u8::from(self.mirrored[1]) + 4 * u8::from(self.transposed);
-        for at in 0..4 {
-            words[at] = self.source[at] as f32;
+        for (word, side) in words.iter_mut().zip(self.source) {
+            *word = side as f32;
         }
         for axis in 0..2 {
             words[4 + axis] = self.resized[axis] as f32;

@@ -59,17 +59,39 @@ impl PipelineOracle {
     /// # Errors
     /// As [`expected`](Self::expected), and [`LayoutError::Length`] for a tensor of another size.
     pub fn worst(&self, geometry: &Geometry, frame: &[u8], tensor: &[u8]) -> Result<f64, LayoutError> {
+        let pairs = self.pairs(geometry, frame, tensor)?;
+        Ok(pairs.iter().map(|(want, got)| share(want, *got)).fold(0.0, f64::max))
+    }
+
+    /// The first element that is off by more than its bound: its number, what it should be and what it is.
+    ///
+    /// # Errors
+    /// As [`worst`](Self::worst).
+    pub(crate) fn wrong(
+        &self,
+        geometry: &Geometry,
+        frame: &[u8],
+        tensor: &[u8],
+    ) -> Result<Option<(usize, PipelineValue, f64)>, LayoutError> {
+        let pairs = self.pairs(geometry, frame, tensor)?;
+        let wrong = pairs.iter().position(|(want, got)| share(want, *got) > 1.0);
+        Ok(wrong.map(|element| (element, pairs[element].0, pairs[element].1)))
+    }
+
+    /// What each element should be, and what it is.
+    fn pairs(
+        &self,
+        geometry: &Geometry,
+        frame: &[u8],
+        tensor: &[u8],
+    ) -> Result<Vec<(PipelineValue, f64)>, LayoutError> {
         let (expected, element) = (self.expected(geometry, frame)?, self.plan.pipeline.dtype.element());
         let bytes = expected.len() * element.size();
         if tensor.len() != bytes {
             return Err(LayoutError::Length { what: "a tensor", got: tensor.len(), expected: bytes });
         }
         let got = tensor.chunks_exact(element.size()).map(|bytes| decode(element, bytes));
-        let shares = expected.iter().zip(got).map(|(want, got)| match (got - want.value).abs() / want.bound {
-            share if share.is_nan() => f64::INFINITY,
-            share => share,
-        });
-        Ok(shares.fold(0.0, f64::max))
+        Ok(expected.into_iter().zip(got).collect())
     }
 
     /// One pixel's channels.
@@ -120,6 +142,12 @@ impl PipelineOracle {
             }
         }
     }
+}
+
+/// An error in parts of its bound.
+fn share(want: &PipelineValue, got: f64) -> f64 {
+    let share = (got - want.value).abs() / want.bound;
+    if share.is_nan() { f64::INFINITY } else { share }
 }
 
 fn decode(element: Element, bytes: &[u8]) -> f64 {

@@ -148,8 +148,8 @@ fn placed(pipeline: &Pipeline, frame: &FrameLayout, draws: &mut Draws) -> Result
     let mut placed = resize(pipeline, [rect[2], rect[3]])?;
     if let Some((height, width)) = pipeline.center_crop {
         let window = [side("center_crop", width)?, side("center_crop", height)?];
-        for axis in 0..2 {
-            placed.offset[axis] += centered(placed.window[axis], window[axis]);
+        for (offset, (of, window)) in placed.offset.iter_mut().zip(placed.window.into_iter().zip(window)) {
+            *offset += centered(of, window);
         }
         placed.window = window;
     }

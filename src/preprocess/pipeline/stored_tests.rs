@@ -53,7 +53,10 @@ fn resizing_is_pillows_within_its_rounding() {
             let (most, mean) = difference(&as_bytes(pipeline), file.iter().map(|&byte| f64::from(byte)));
             // Pillow rounds to bytes twice, between its two passes and at the end: a value that is right is off by a quarter on average
             // for the last alone.
-            assert!(most <= 1.0 && mean < 0.35, "{filter:?} {width}x{height}: {most} at most, {mean} on average");
+            assert!(
+                most <= 1.0 + 1e-9 && mean < 0.35,
+                "{filter:?} {width}x{height}: {most} at most, {mean} on average"
+            );
         }
     }
 }

@@ -70,20 +70,18 @@ impl Windows {
     pub(super) fn set(&mut self, pixels: usize, axis: &Axis, filter: Filter, antialias: bool) {
         self.windows.clear();
         self.weights.clear();
-        self.reach = usize::MAX..0;
+        let mut reach = (usize::MAX, 0);
         for position in 0..pixels {
             let before = self.weights.len();
             let at = i32::try_from(position).unwrap_or(i32::MAX) - axis.offset;
             let first = if (0..axis.resized).contains(&at) { self.add(at, axis, filter, antialias) } else { 0 };
             let count = self.weights.len() - before;
             if count > 0 {
-                self.reach = self.reach.start.min(first)..self.reach.end.max(first + count);
+                reach = (reach.0.min(first), reach.1.max(first + count));
             }
             self.windows.push((first, self.weights.len()));
         }
-        if self.weights.is_empty() {
-            self.reach = 0..0;
-        }
+        self.reach = reach.0.min(reach.1)..reach.1;
     }
 
     /// Adds the weights of one pixel, and returns the first that they are for.
