@@ -51,16 +51,17 @@ fn bytes(stored: &[u8]) -> impl ExactSizeIterator<Item = f64> + '_ {
 
 #[test]
 fn resizing_is_pillows_but_for_what_pillow_rounds_in_between() {
-    let sizes = [(23, 31), (80, 110)];
+    // Where pixels are enlarged nothing averages what is rounded between the two passes.
+    let sizes = [(23, 31, 0.2), (80, 110, 0.22)];
     let files = [
         (Filter::Bilinear, [stored!("bilinear-31x23.rgb"), stored!("bilinear-110x80.rgb")]),
         (Filter::Bicubic, [stored!("bicubic-31x23.rgb"), stored!("bicubic-110x80.rgb")]),
     ];
     for (filter, files) in files {
-        for ((height, width), file) in sizes.into_iter().zip(files) {
+        for ((height, width, bound), file) in sizes.into_iter().zip(files) {
             let pipeline = Pipeline::new().with_resize(Resize::Exact { height, width }).with_filter(filter, true);
             let (most, mean) = difference(&rounded(&as_bytes(pipeline)), bytes(file));
-            assert!(most <= 1.0 && mean < 0.2, "{filter:?} {width}x{height}: {most} at most, {mean} on average");
+            assert!(most <= 1.0 && mean < bound, "{filter:?} {width}x{height}: {most} at most, {mean} on average");
         }
     }
 }
