@@ -30,6 +30,7 @@
 //! - Whatever device is there: [`open`], as above.
 //! - Your own `wgpu` device: [`WgpuBackend::from_device`](backend::wgpu::WgpuBackend::from_device) and [`Loader`]; ask
 //!   [`requirements`](backend::wgpu::requirements) before creating the device.
+//! - Camera frames, NV12 and BGRA with a pitch, letterboxes, random crops, quantised inputs: [`Pipeline`] instead of [`Normalize`].
 //! - The strategy and the number of workers that are best here, measured at the start within two seconds: [`open_auto`], or
 //!   [`measure::tune`].
 //! - Which staging strategy is fastest here, and why: the command `gpufeed compare`; `--compute` beside a device that computes.

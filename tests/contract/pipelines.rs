@@ -32,6 +32,7 @@ fn quantized(scale: f64, zero_point: i32) -> Quantization {
 }
 
 /// Every pixel format, filter, element type and order at least once, with odd sides, padded rows and tensors that are no whole words.
+#[expect(clippy::too_many_lines, reason = "one case after the other")]
 fn cases() -> Vec<(SampleLayout, Pipeline)> {
     let (gray, rgb, bgr) = (PixelFormat::Gray8, PixelFormat::Rgb8, PixelFormat::Bgr8);
     let (rgba, bgra) = (PixelFormat::Rgba8, PixelFormat::Bgra8);
