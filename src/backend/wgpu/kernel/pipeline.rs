@@ -31,11 +31,13 @@ enum Work {
 }
 
 impl Work {
-    fn of(plan: &PipelinePlan) -> Self {
+    fn of(plan: &PipelinePlan, most_groups: u32) -> Self {
         let each = 4 / plan.pipeline.dtype.element().size();
         let ((height, width), channels) = (plan.size, plan.pipeline.channels.count());
+        // A sample's workgroups are counted in one dimension.
+        let fits = |area: usize| area / each <= most_groups as usize * GROUP;
         match height * width {
-            area if area.is_multiple_of(each) => Self::Pixels(area / each),
+            area if area.is_multiple_of(each) && fits(area) => Self::Pixels(area / each),
             area => Self::Words(area * channels, each),
         }
     }
@@ -60,7 +62,7 @@ impl PipelineKernel {
     pub fn new(device: &wgpu::Device, spec: &LaneSpec, plan: &PipelinePlan) -> Result<Self, OpenError> {
         let limits = device.limits();
         let segments = Binding::new(&limits).normalize(spec)?;
-        let work = Work::of(plan);
+        let work = Work::of(plan, limits.max_compute_workgroups_per_dimension);
         let entries = [StorageEntry::Read, StorageEntry::Read, StorageEntry::ReadWrite, StorageEntry::Uniform];
         let runs = segments.iter().map(|segment| [segment.samples.start as u64, segment.samples.len() as u64]);
         let first = PipelinePlan::records_offset(&spec.layout) as u64;
@@ -154,4 +156,25 @@ fn of_frame(frame: &FrameLayout) -> Vec<(&'static str, f64)> {
         ("left_sited", f64::from(u8::from(left_sited))),
         ("sample_bytes", frame.byte_len() as f64),
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::layout::SampleLayout;
+    use crate::preprocess::{Pipeline, Resize};
+
+    #[test]
+    fn a_tensor_of_more_workgroups_than_a_dimension_has_is_divided_by_words() {
+        let sample = SampleLayout::image(8, 8, 3).expect("an image");
+        let work = |height, width, dtype| {
+            let pipeline = Pipeline::new().with_resize(Resize::Exact { height, width }).with_dtype(dtype);
+            Work::of(&PipelinePlan::new(&pipeline, &sample).expect("it fits"), 65_535)
+        };
+        assert_eq!(work(224, 224, TensorType::F32), Work::Pixels(224 * 224));
+        assert_eq!(work(224, 224, TensorType::F16), Work::Pixels(224 * 112));
+        assert_eq!(work(3, 5, TensorType::F16), Work::Words(45, 2));
+        assert_eq!(work(4096, 4096, TensorType::F32), Work::Words(3 << 24, 1));
+        assert_eq!(work(4096, 4096, TensorType::F16), Work::Pixels(1 << 23));
+    }
 }
