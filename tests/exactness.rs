@@ -64,7 +64,7 @@ fn texts() -> Arc<dyn Source> {
     Arc::new(source.expect("they fit"))
 }
 
-/// Two elements of every type on the device, and any number of them on the host.
+/// Two elements of every type on the device, and on the host any number of each that has room: the texts have bytes there.
 fn every_type() -> Arc<dyn Source> {
     fn rows<T: Scalar>(value: T, field: Field) -> impl FnOnce(MemorySource) -> Result<MemorySource, RaggedError> {
         move |source| source.with_ragged(field, (0..SAMPLES).map(|sample| vec![value; sample * 3 % 5]))
@@ -74,8 +74,7 @@ fn every_type() -> Arc<dyn Source> {
     let source = MemorySource::in_arena(arena(SAMPLES * layout.byte_len()), layout).expect("whole samples");
     let on_host =
         |element: Element| Field::ragged(format!("{element} on the host"), element, 4, &[]).expect("valid").on_host();
-    let source = rows(7u8, on_host(Element::U8))(source)
-        .and_then(rows(1u8, on_host(Element::Bool)))
+    let source = rows(1u8, on_host(Element::Bool))(source)
         .and_then(rows(700u16, on_host(Element::U16)))
         .and_then(rows(-7i32, on_host(Element::I32)))
         .and_then(rows(i64::MIN, on_host(Element::I64)))
