@@ -62,7 +62,7 @@ pub enum NoSecondQueue {
     #[error("the driver has one family of queues")]
     OneFamily,
     /// The driver lacks what orders work across queues, or what marks a device as opened by gpufeed.
-    #[error("the driver is older than Vulkan 1.2, or lacks VK_EXT_external_memory_host")]
+    #[error("the driver is older than Vulkan 1.2, or lacks VK_EXT_external_memory_host or VK_KHR_synchronization2")]
     OldDriver,
     /// An application's own device.
     #[error("the device was created without a second queue; create it with gpufeed's open_device()")]

@@ -2,6 +2,7 @@
 
 #![allow(unsafe_code)]
 
+mod barriers;
 mod import;
 mod query;
 mod queues;

@@ -3,9 +3,11 @@
 use ash::vk;
 use ash::vk::Handle;
 use wgpu::hal::api::Vulkan;
+use wgpu::hal::vulkan::CreateDeviceCallbackArgs;
 
+use super::super::families::{Families, NoSecondQueue};
 use super::super::{EXTERNAL_MEMORY_HOST, ImportLimits, MemoryType, MemoryTypes};
-use super::queues::{adapter_families, create_infos, mark};
+use super::queues::{SYNCHRONIZATION2, adapter_families, create_infos, mark};
 use crate::error::DeviceError;
 
 /// The kinds of memory of an adapter.
@@ -94,29 +96,40 @@ pub(in crate::backend::wgpu) fn open_device(
     // SAFETY: the handle is only used to open a device.
     let guard = unsafe { adapter.as_hal::<Vulkan>() }.ok_or_else(|| refused("this is no Vulkan adapter".to_owned()))?;
     let families = adapter_families(adapter);
-    let enable = |args: wgpu::hal::vulkan::CreateDeviceCallbackArgs<'_, '_, '_>| {
-        if !args.extensions.contains(&EXTERNAL_MEMORY_HOST) {
-            match &families {
-                Ok(families) => {
-                    args.extensions.push(mark());
-                    create_infos(families).for_each(|info| args.queue_create_infos.push(info));
-                }
-                Err(_) => args.extensions.push(EXTERNAL_MEMORY_HOST),
-            }
-        }
-    };
-    // SAFETY: the callback adds one extension, which the caller found supported, and queues of other families than wgpu's, no more of
-    // each than the adapter lists. It changes nothing else.
+    let mut barriers = vk::PhysicalDeviceSynchronization2Features::default().synchronization2(true);
+    let barriers = &mut barriers;
+    // SAFETY: the callback adds extensions, which the caller and `adapter_families` found supported, the feature of one of them, and queues
+    // of other families than wgpu's, no more of each than the adapter lists. It changes nothing else.
     let opened = unsafe {
         guard.open_with_callback(
             desc.required_features,
             &desc.required_limits,
             &desc.memory_hints,
-            Some(Box::new(enable)),
+            Some(Box::new(|mut args| enable(&mut args, &families, barriers))),
         )
     };
     let opened = opened.map_err(|error| refused(error.to_string()))?;
     drop(guard);
     // SAFETY: the device is of this adapter and was opened with the descriptor's own features.
     unsafe { adapter.create_device_from_hal(opened, desc) }.map_err(|error| refused(error.to_string()))
+}
+
+/// Adds what gpufeed uses to what wgpu opens a device with.
+fn enable<'pnext, 'this: 'pnext>(
+    args: &mut CreateDeviceCallbackArgs<'_, 'pnext, 'this>,
+    families: &Result<Families, NoSecondQueue>,
+    barriers: &'this mut vk::PhysicalDeviceSynchronization2Features<'_>,
+) {
+    if args.extensions.contains(&EXTERNAL_MEMORY_HOST) {
+        return;
+    }
+    match families {
+        Ok(families) => {
+            // Buffers that several families use are named in wgpu's barriers with a family, which Vulkan allows with this feature only.
+            args.extensions.extend([mark(), SYNCHRONIZATION2]);
+            *args.create_info = args.create_info.push_next(barriers);
+            create_infos(families).for_each(|info| args.queue_create_infos.push(info));
+        }
+        Err(_) => args.extensions.push(EXTERNAL_MEMORY_HOST),
+    }
 }

@@ -11,6 +11,9 @@ use super::super::EXTERNAL_MEMORY_HOST;
 use super::super::families::{Families, Family, FamilyQueues, MAX_FAMILY_QUEUES, NoSecondQueue, WGPU_FAMILY};
 use super::query::adapter_imports;
 
+/// What buffers of several families need. In the core of Vulkan 1.3, whose drivers list it all the same.
+pub(super) const SYNCHRONIZATION2: &CStr = vk::KHR_SYNCHRONIZATION2_NAME;
+
 /// As wgpu's own queue, but for the last: kernels that may wait.
 const PRIORITIES: [f32; MAX_FAMILY_QUEUES] = [1.0, 1.0, 1.0, 0.0];
 
@@ -37,7 +40,8 @@ pub(in crate::backend::wgpu) fn adapter_families(adapter: &wgpu::Adapter) -> Res
     // The core of Vulkan 1.2 has timeline semaphores, and wgpu enables them there.
     let new = guard.physical_device_capabilities().properties().api_version >= vk::API_VERSION_1_2
         && guard.shared_instance().instance_api_version() >= vk::API_VERSION_1_2;
-    if !new || !adapter_imports(adapter) {
+    let barriers = guard.physical_device_capabilities().supports_extension(SYNCHRONIZATION2);
+    if !new || !barriers || !adapter_imports(adapter) {
         return Err(NoSecondQueue::OldDriver);
     }
     Families::choose(&families(guard.shared_instance().raw_instance(), guard.raw_physical_device()))

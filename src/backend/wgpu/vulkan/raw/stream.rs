@@ -37,19 +37,23 @@ impl Stream {
         Ok(made)
     }
 
-    /// The command buffer whose turn it is, begun, and the value that its submission is to signal. `None` where it has not been executed
-    /// yet.
-    pub(super) fn begin(&mut self) -> Result<Option<(vk::CommandBuffer, u64)>, vk::Result> {
+    /// Whether the command buffer whose turn it is has been executed.
+    pub(super) fn has_room(&self) -> Result<bool, vk::Result> {
+        Ok(self.submitted < self.commands.len() as u64 + self.timeline.reached()?)
+    }
+
+    /// The command buffer whose turn it is, begun, and the value that its submission is to signal.
+    ///
+    /// # Safety
+    /// There [is room](Self::has_room).
+    pub(super) unsafe fn begin(&mut self) -> Result<(vk::CommandBuffer, u64), vk::Result> {
         let (value, count) = (self.submitted + 1, self.commands.len() as u64);
-        if value > count + self.timeline.reached()? {
-            return Ok(None);
-        }
         let commands = self.commands[(value % count) as usize];
         let begin = vk::CommandBufferBeginInfo::default().flags(vk::CommandBufferUsageFlags::ONE_TIME_SUBMIT);
-        // SAFETY: the command buffer is of this device and not pending: the last submission that used it was reached. Its pool, which is
-        // this thread's, lets it be recorded anew.
+        // SAFETY: the command buffer is of this device and not pending: the last submission that used it was reached, as the caller says.
+        // Its pool, which is this thread's, lets it be recorded anew.
         unsafe { self.timeline.shared.raw.begin_command_buffer(commands, &begin) }?;
-        Ok(Some((commands, value)))
+        Ok((commands, value))
     }
 }
 

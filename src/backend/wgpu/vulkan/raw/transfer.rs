@@ -75,6 +75,12 @@ impl TransferQueue {
         if !copies.clone().all(|copy| copy.is_within()) {
             return refused("a copy is outside of its buffers");
         }
+        // Of all queues, before anything is submitted to one: what they had done is known then, too.
+        for stream in &self.streams {
+            if !stream.has_room().map_err(|error| self.failed(error))? {
+                return refused("more transfers are under way than there is room for");
+            }
+        }
         let regions = copies.clone().map(|copy| copy.regions.len()).sum();
         let mut ticket = TransferTicket::default();
         for queue in 0..self.streams.len() {
@@ -82,15 +88,12 @@ impl TransferQueue {
             if share.is_empty() {
                 continue;
             }
-            match self.submit_part(queue, copies.clone(), share) {
-                Ok(Some(value)) => ticket.0[queue] = value,
-                Ok(None) => {
-                    self.settle(ticket);
-                    return refused("more transfers are under way than there is room for");
-                }
+            // SAFETY: there is room, as was seen above, and each queue is submitted to once.
+            match unsafe { self.submit_part(queue, copies.clone(), share) } {
+                Ok(value) => ticket.0[queue] = value,
                 Err(error) => {
                     self.settle(ticket);
-                    return Err(failed(&self.backend, "a transfer", 0, error));
+                    return Err(self.failed(error));
                 }
             }
         }
@@ -104,16 +107,18 @@ impl TransferQueue {
         }
     }
 
-    /// `None` where the command buffer whose turn it is has not been executed yet.
-    fn submit_part<'a>(
+    /// # Safety
+    /// The queue's stream has room.
+    unsafe fn submit_part<'a>(
         &mut self,
         queue: usize,
         copies: impl Iterator<Item = Copy<'a>>,
         share: std::ops::Range<usize>,
-    ) -> Result<Option<u64>, vk::Result> {
+    ) -> Result<u64, vk::Result> {
         let raw = &self.shared.raw;
         let stream = &mut self.streams[queue];
-        let Some((commands, value)) = stream.begin()? else { return Ok(None) };
+        // SAFETY: the caller says that there is room.
+        let (commands, value) = unsafe { stream.begin() }?;
         let mut first = 0;
         for copy in copies {
             let here = within(&share, first, copy.regions.len());
@@ -135,7 +140,7 @@ impl TransferQueue {
         // is above every one that the semaphore was given. What the host wrote before is visible to it.
         unsafe { raw.queue_submit(*target, &[info], vk::Fence::null()) }?;
         stream.submitted = value;
-        Ok(Some(value))
+        Ok(value)
     }
 
     /// Whether a transfer has ended. Never waits.

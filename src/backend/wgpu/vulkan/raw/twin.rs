@@ -8,6 +8,7 @@ use std::sync::Arc;
 use wgpu::hal::api::Vulkan;
 use wgpu::hal::vulkan;
 
+use super::barriers::without_graphics;
 use super::{Owned, RawBuffer, create_on_device, refused_by};
 use crate::backend::wgpu::WgpuBackend;
 use crate::error::DeviceError;
@@ -27,13 +28,16 @@ pub(in crate::backend::wgpu) fn twin(
     let instance = again(device, guard.shared_instance())?;
     let exposed = instance.expose_adapter(guard.raw_physical_device());
     let exposed = exposed.ok_or_else(|| refused_by("the adapter is gone"))?;
+    let shared = guard.shared_instance();
+    let raw = without_graphics(guard.raw_device(), shared.entry(), shared.raw_instance());
+    let raw = raw.ok_or_else(|| refused_by("the loader has no function for barriers"))?;
     // The first device outlives the second.
     let keep = device.clone();
     // SAFETY: the raw device was made for this physical device with these extensions and features, and is not destroyed before `keep`
     // is dropped, which wgpu does last. The caller says that the queue is there.
     let opened = unsafe {
         exposed.adapter.device_from_raw(
-            guard.raw_device().clone(),
+            raw,
             Some(Box::new(move || drop(keep))),
             guard.enabled_device_extensions(),
             desc.required_features,
