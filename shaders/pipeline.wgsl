@@ -282,7 +282,9 @@ fn pipeline(
 ) {
     let index = group.x * GROUP + local;
     let sample = group.z * groups.y + group.y;
-    if index >= area / each || sample >= run.count {
+    // What is bound may be fewer samples.
+    let words = area / each;
+    if index >= words || sample >= run.count || (sample + 1u) * channels * words > arrayLength(&tensor) {
         return;
     }
     var values: array<vec3<f32>, 4>;
@@ -290,7 +292,6 @@ fn pipeline(
         let pixel = index * each + at;
         values[at] = pixel_of(sample, pixel % width, pixel / width);
     }
-    let words = area / each;
     let a = values[0];
     let b = values[1];
     let c = values[2];
@@ -329,7 +330,7 @@ fn pipeline_any(
 ) {
     let index = (group.y * groups.x + group.x) * GROUP + local;
     let elements = run.count * channels * area;
-    if index >= (elements + each - 1u) / each {
+    if index >= (elements + each - 1u) / each || index >= arrayLength(&tensor) {
         return;
     }
     var values = vec4<f32>(0.0);

@@ -33,6 +33,8 @@
 //! - Camera frames, NV12 and BGRA with a pitch, letterboxes, random crops, quantised inputs: [`Pipeline`] instead of [`Normalize`].
 //! - The strategy and the number of workers that are best here, measured at the start within two seconds: [`open_auto`], or
 //!   [`measure::tune`].
+//! - Frames and requests in place of a dataset: [`Feeder`], whose frames lie in memory, are written in place, or are on the GPU already;
+//!   several streams of them in one batch: [`FrameBatcher`].
 //! - Which staging strategy is fastest here, and why: the command `gpufeed compare`; `--compute` beside a device that computes.
 //! - What of a transfer is hidden behind your own work, on which API, and how an application keeps it: `docs/overlap.md`.
 //! - One process among several, started by torchrun, MPI or Slurm: [`Share::from_env`].
@@ -108,8 +110,10 @@ pub use layout::{
     Yuv, YuvMatrix, YuvRange,
 };
 pub use loader::{
-    BadSamples, Batch, Canceller, Epoch, EpochStream, FeedError, Feeder, FeederOptions, LastBatch, Loader,
-    LoaderOptions, LoaderStats, ResumeError, ResumeToken, Share, ShareError, Subset, Tolerance, Trace,
+    AsFrame, BadSamples, Batch, BatcherOptions, Canceller, Epoch, EpochStream, FeedError, Feeder, FeederOptions,
+    FieldProblem, FillError, Frame, FrameBatch, FrameBatcher, FrameStream, FrameWriter, LastBatch, Loader,
+    LoaderOptions, LoaderStats, Overflow, PushError, ResumeError, ResumeToken, Share, ShareError, Subset, Tolerance,
+    Trace,
 };
 pub use measure::{AutoOptions, Tuned};
 pub use memory::{HostArena, StableHostMemory};

@@ -12,6 +12,7 @@ const PACK: [&str; 2] = [include_str!("../shaders/pack_builtin.wgsl"), include_s
 const BATCH: &str = include_str!("../shaders/normalize_batch.wgsl");
 const FINGERPRINT: &str =
     concat!(include_str!("../shaders/fingerprint.wgsl"), include_str!("../shaders/fingerprint_batch.wgsl"));
+const UNPACK_TEXTURE: &str = include_str!("../shaders/unpack_texture.wgsl");
 const GATHER_TENSOR: &str =
     concat!(include_str!("../shaders/gather.wgsl"), include_str!("../shaders/gather_tensor.wgsl"));
 const GATHER_FINGERPRINT: &str = concat!(
@@ -189,4 +190,19 @@ fn the_copying_kernel_translates_to_every_language() {
 #[test]
 fn the_kernel_of_a_measured_consumer_translates_to_every_language() {
     translate(&parse(include_str!("../shaders/consume.wgsl")), "consume", &[]);
+}
+
+#[test]
+fn the_kernel_that_reads_textures_translates_to_every_language() {
+    let shader = parse(UNPACK_TEXTURE);
+    for (channels, pitch) in [(1.0, 7.0), (3.0, 21.0), (3.0, 32.0), (4.0, 28.0), (4.0, 29.0)] {
+        for bgr in [0.0, 1.0] {
+            let size = [("height", 5.0), ("width", 7.0)];
+            translate(
+                &shader,
+                "unpack",
+                &[&size[..], &[("channels", channels), ("pitch", pitch), ("bgr", bgr)]].concat(),
+            );
+        }
+    }
 }

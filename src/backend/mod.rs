@@ -48,7 +48,8 @@
 //! # Three ways in
 //!
 //! *Staged*: workers fill slots. *Direct*: the device reads the source's own memory ([`StableHostMemory`]) through
-//! [`Input::Direct`], and there is no slot. *Pushed*: an application's frames go through the same slots as staged samples.
+//! [`Input::Direct`], and there is no slot. *Pushed*: an application's frames go through the same slots as staged samples. (On wgpu they
+//! may also lie in a buffer or a texture of the application's, and their tensors too; no slot is involved then.)
 
 mod completions;
 mod consumer;

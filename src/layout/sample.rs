@@ -243,13 +243,14 @@ mod tests {
         let names: Vec<&str> = layout.fields().iter().map(Field::name).collect();
         assert_eq!(names, ["tokens", "boxes", "label", "tokens.lengths"]);
         let pushed = layout.without_host();
-        assert_eq!((pushed.pushed_bytes(), pushed.written().count()), (56, 1));
-        assert_eq!([0, 8, 12, 56, 64].map(|bytes| pushed.is_pushed_as(bytes)), [true, true, false, true, false]);
+        assert_eq!((pushed.pushed_bytes(&[]), pushed.written().count()), (56, 1));
+        assert_eq!([0, 8, 12, 56, 64].map(|bytes| pushed.is_pushed_as(bytes, &[])), [true, true, false, true, false]);
         let both = SampleLayout::new([tokens.clone(), boxes.clone()]).unwrap();
         assert!(
-            !both.is_pushed_as(56 + 48) && !both.is_pushed_as(56),
+            !both.is_pushed_as(56 + 48, &[]) && !both.is_pushed_as(56, &[]),
             "two numbers of rows do not follow from one of bytes"
         );
+        assert!(both.is_pushed_as(16, &[true, false]), "unless the others are given by name");
         assert_eq!((layout.byte_len(), boxes.rows(), layout.fields()[2].rows()), (7 * 8 + 4, Some((3, 16)), None));
         assert_eq!(SampleLayout::new(layout.fields().iter().cloned()).unwrap(), layout, "they are not added twice");
         assert_eq!(layout.first().to_string(), "ragged i64 arrays of at most [7]");

@@ -31,11 +31,19 @@ impl OutputAccount {
     /// # Errors
     /// [`DeviceError::OutOfMemory`].
     pub(super) fn check(&self, made: MemoryUse, taken: u64) -> Result<(), DeviceError> {
-        let total = self.held(made, taken).held.total().saturating_add(self.bytes);
+        self.check_more(made, taken, "another output", self.bytes)
+    }
+
+    /// Whether `bytes` more are within the budget, which are for `what`.
+    ///
+    /// # Errors
+    /// [`DeviceError::OutOfMemory`].
+    pub(super) fn check_more(&self, made: MemoryUse, taken: u64, what: &str, bytes: u64) -> Result<(), DeviceError> {
+        let total = self.held(made, taken).held.total().saturating_add(bytes);
         match self.budget {
             Some(budget) if total > budget => {
-                let what = format!("another output: {total} bytes would be held, and the budget is {budget}");
-                Err(DeviceError::OutOfMemory { what, bytes: self.bytes })
+                let what = format!("{what}: {total} bytes would be held, and the budget is {budget}");
+                Err(DeviceError::OutOfMemory { what, bytes })
             }
             _ => Ok(()),
         }

@@ -13,9 +13,8 @@ use super::geometry::Geometries;
 use super::outputs::{Output, OutputPool};
 use crate::backend::{Backend, Tensor};
 use crate::error::DeviceError;
-use crate::layout::{Element, FieldKey, LABEL, Scalar};
+use crate::layout::{Element, FieldKey, Scalar};
 use crate::preprocess::{Geometry, OutputLayout, TensorDesc};
-use crate::staging::as_integers;
 
 /// A batch on the device: a tensor for each field that its samples have there, and which samples are in it.
 ///
@@ -118,6 +117,13 @@ impl<B: Backend> Batch<B> {
         &self.output().indices
     }
 
+    /// The frames' tags, in the order of the tensor, where a [`Feeder`](super::Feeder) was given any; 0 is that of a frame without one.
+    /// None of a loader's batch.
+    #[must_use]
+    pub fn tags(&self) -> &[u64] {
+        &self.output().tags
+    }
+
     /// The elements of a field on the host, sample after sample in the order of the tensor: [`Field::elements`](crate::Field::elements)
     /// a sample, or of a ragged field those of its rows. `None` if there is no such field on the host, or its elements are of another type.
     #[must_use]
@@ -135,14 +141,7 @@ impl<B: Backend> Batch<B> {
     /// single element. Those of type i64 are borrowed, others converted; [`host_field`](Self::host_field) has them as they are.
     #[must_use]
     pub fn labels(&self) -> Option<Cow<'_, [i64]>> {
-        if self.offsets(LABEL).is_some() {
-            return None;
-        }
-        if let Some(labels) = self.host_field(LABEL) {
-            return Some(Cow::Borrowed(labels));
-        }
-        let (element, bytes) = self.output().host.bytes(LABEL, self.len())?;
-        Some(Cow::Owned(as_integers(element, bytes).collect()))
+        self.output().host.labels(self.len())
     }
 
     /// How a [`Pipeline`](crate::Pipeline) made the sample at this position of the tensor of its frame: for mapping boxes and points to

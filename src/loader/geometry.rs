@@ -36,6 +36,11 @@ impl Geometries {
         self.plan.geometry(sample.random_seed())
     }
 
+    /// The number of the field that holds it.
+    pub(super) fn field(&self) -> usize {
+        self.field
+    }
+
     /// Writes that of a sample beside its own fields.
     ///
     /// # Errors

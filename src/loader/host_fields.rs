@@ -1,10 +1,11 @@
 //! What a batch holds in host memory: labels, and whatever else a layout places there, and where the rows of ragged fields are.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use crate::error::DeviceError;
-use crate::layout::{BatchLayout, Element, FieldKey, Placement, RaggedSpan, Scalar};
-use crate::staging::HostMemory;
+use crate::layout::{BatchLayout, Element, FieldKey, LABEL, Placement, RaggedSpan, Scalar};
+use crate::staging::{HostMemory, as_integers};
 
 /// A batch's fields on the host; used again for every batch.
 ///
@@ -110,6 +111,18 @@ impl HostFields {
     pub(super) fn values<T: Scalar>(&self, field: impl FieldKey, samples: usize) -> Option<&[T]> {
         let (element, bytes) = self.bytes(field, samples)?;
         T::holds(element).then(|| bytemuck::cast_slice(bytes))
+    }
+
+    /// The labels of the first `samples` samples as integers, where there are any.
+    pub(super) fn labels(&self, samples: usize) -> Option<Cow<'_, [i64]>> {
+        if self.offsets(LABEL, samples).is_some() {
+            return None;
+        }
+        if let Some(labels) = self.values(LABEL, samples) {
+            return Some(Cow::Borrowed(labels));
+        }
+        let (element, bytes) = self.bytes(LABEL, samples)?;
+        Some(Cow::Owned(as_integers(element, bytes).collect()))
     }
 
     /// As [`values`](Self::values), whatever the elements are.

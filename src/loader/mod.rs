@@ -21,8 +21,8 @@
 //!   [`Loader::bad_samples`], and within a limit, which resuming does not forget. No other batch changes.
 //! - **Nobody gets stuck.** The wait for a batch ends by [`Canceller`] from another thread, by [`Epoch::next_timeout`] in time, by dropping
 //!   what is awaited, and where nothing moves at all by [`LoadError::Stalled`], which tells who waits for what. [`Batch::wait`], `read` and
-//!   `fingerprints`, and [`Feeder::feed`] wait for the device as long as it takes; [`Batch::wait_timeout`] and [`Feeder::feed_timeout`] do
-//!   not. Dropping a loader takes no longer than its
+//!   `fingerprints`, and [`Feeder::feed`] wait for the device as long as it takes; [`Batch::wait_timeout`], [`Feeder::feed_timeout`] and
+//!   [`FrameBatcher::next_timeout`] do not. Dropping a loader takes no longer than its
 //!   [`shutdown_timeout`](LoaderOptions::shutdown_timeout) and a second: a worker that does not come back from the source is left
 //!   behind then with its slot, and so is a pump that does not come back from the device; the log says so.
 
@@ -30,6 +30,7 @@ mod account;
 mod assembly;
 mod bad;
 mod batch;
+mod batcher;
 mod cancel;
 mod epoch;
 mod feeder;
@@ -51,9 +52,15 @@ mod worker;
 
 pub use bad::{BadSample, BadSampleReport};
 pub use batch::Batch;
+pub use batcher::{
+    BatcherOptions, BatcherStats, FrameBatch, FrameBatcher, FrameOrigin, FrameStream, Overflow, PushError, StreamStats,
+    WaitingFrame,
+};
 pub use cancel::Canceller;
 pub use epoch::{Epoch, EpochStream};
-pub use feeder::{FeedError, Feeder, FeederOptions};
+#[cfg(feature = "wgpu")]
+pub use feeder::TargetBatch;
+pub use feeder::{AsFrame, FeedError, Feeder, FeederOptions, FieldProblem, FillError, Frame, FrameWriter};
 pub use into_source::IntoSource;
 pub use observe::monitor::Monitor;
 pub use observe::stats::{LoaderStats, Occupancy, Percentiles, PumpWaits};

@@ -19,6 +19,8 @@ pub(super) struct Output<T> {
     pub(super) tensor: T,
     pub(super) indices: Vec<u64>,
     pub(super) host: HostFields,
+    /// The frames' own, of a feeder; none of a loader.
+    pub(super) tags: Vec<u64>,
 }
 
 impl<T> Output<T> {
@@ -27,7 +29,16 @@ impl<T> Output<T> {
     /// # Errors
     /// [`DeviceError::OutOfMemory`].
     pub(super) fn new(tensor: T, layout: &BatchLayout, samples: usize) -> Result<Self, DeviceError> {
-        Ok(Self { tensor, indices: reserved(samples)?, host: HostFields::new(layout)? })
+        Ok(Self { tensor, indices: reserved(samples)?, host: HostFields::new(layout)?, tags: Vec::new() })
+    }
+
+    /// As [`new`](Self::new), with room for the tags of a full batch of frames.
+    ///
+    /// # Errors
+    /// [`DeviceError::OutOfMemory`].
+    pub(super) fn for_feeder(tensor: T, layout: &BatchLayout) -> Result<Self, DeviceError> {
+        let samples = layout.batch_size();
+        Ok(Self { tags: reserved(samples)?, ..Self::new(tensor, layout, samples)? })
     }
 }
 
@@ -178,7 +189,7 @@ impl<T> OutputPool<T> {
 
     /// The user keeps a tensor: its lease ends, and another takes its place.
     pub(super) fn take_out(&self, output: Output<T>) -> T {
-        let Output { tensor, indices, host } = output;
+        let Output { tensor, indices, host, .. } = output;
         self.taken.fetch_add(1, Ordering::Relaxed);
         self.leased.fetch_sub(1, Ordering::Release);
         if self.pump.is_some() {

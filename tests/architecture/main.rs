@@ -139,7 +139,6 @@ const LONG_FILES: &[(&str, &str)] = &[
     ("src/backend/mod.rs", "the contract: prose and traits that are read together"),
     ("src/loader/mod.rs", "the loader's public face: documentation and short functions"),
     ("src/loader/epoch/mod.rs", "an epoch's public face, as above"),
-    ("src/loader/feeder.rs", "a feeder's public face, as above"),
     ("src/loader/pump/mod.rs", "the whole way of a batch through the pump"),
 ];
 const MAX_LINES: usize = 300;

@@ -6,9 +6,12 @@ mod arrivals;
 mod device;
 #[cfg(feature = "wgpu")]
 mod direct;
+#[cfg(feature = "wgpu")]
+mod external;
 mod faults;
 mod feeders;
 mod fields;
+mod frames;
 mod lanes;
 mod loaders;
 mod moments;
@@ -23,7 +26,7 @@ macro_rules! contract {
     ($name:ident, $open:expr, $strategy:ident) => {
         mod $name {
             use crate::device::run;
-            use crate::{faults, feeders, fields, lanes, loaders, pipelines, ragged, trust};
+            use crate::{faults, feeders, fields, frames, lanes, loaders, pipelines, ragged, trust};
             use gpufeed::Strategy;
 
             contract!(@tests $open, $strategy;
@@ -50,6 +53,10 @@ macro_rules! contract {
                 feeders: frames_become_batches_in_the_order_they_are_pushed, frames_are_normalised,
                     frames_that_do_not_fit_are_named_and_nothing_is_lost, frames_can_be_awaited,
                     a_device_lost_between_frames_is_an_error;
+                frames: a_closure_writes_frames_in_place, a_closure_that_fails_or_panics_costs_its_frames_only,
+                    labels_fields_and_tags_come_with_the_batch, a_slot_that_was_waited_for_is_for_the_next_frames,
+                    streams_share_batches_in_the_order_of_arrival,
+                    frames_whose_batch_was_not_sent_are_those_of_the_next_try;
                 faults: a_source_that_fails_is_named_and_the_next_batch_arrives,
                     a_panic_and_a_short_sample_are_errors, dropping_at_any_moment_returns,
                     an_epoch_that_is_dropped_at_once_is_not_read, an_epoch_may_fail_at_every_sample,
@@ -148,8 +155,37 @@ macro_rules! direct {
     };
 }
 
+/// Makes every test of an application's own buffers and textures.
+#[cfg(feature = "wgpu")]
+macro_rules! external {
+    ($name:ident, $open:expr, $strategy:ident) => {
+        mod $name {
+            use crate::device::run;
+            use crate::external;
+            use gpufeed::Strategy;
+
+            contract!(@tests $open, $strategy;
+                external: tensors_are_written_straight_into_an_applications_buffer,
+                    a_target_that_cannot_be_written_is_refused_by_name, frames_in_a_buffer_become_tensors_where_they_are,
+                    frames_that_cannot_be_read_where_they_are_are_refused_by_name,
+                    a_texture_becomes_the_frame_that_its_texels_are, a_texture_that_is_no_frame_is_refused_by_name,
+                    a_buffer_of_another_device_is_refused, work_is_ordered_with_the_applications_own;
+            );
+        }
+    };
+}
+
 #[cfg(feature = "wgpu")]
 mod vulkan {
+    external!(external_write_buffer, crate::device::vulkan, WriteBuffer);
+    external!(external_write_buffer_with, crate::device::vulkan, WriteBufferWith);
+    external!(external_staging_belt, crate::device::vulkan, StagingBelt);
+    external!(external_mapped_ring, crate::device::vulkan, MappedRing);
+    external!(external_direct_map, crate::device::vulkan, DirectMap);
+    external!(external_system_ring, crate::device::vulkan, SystemRing);
+    external!(external_system_ring_in_place, crate::device::vulkan_in_place, SystemRing);
+    external!(external_on_an_applications_device, crate::device::vulkan_of_an_application, MappedRing);
+    external!(external_in_parts, crate::device::vulkan_of_small_bindings, MappedRing);
     direct!(imported, crate::device::vulkan, Imported);
     direct!(imported_by_copies, crate::device::vulkan_that_copies, Imported);
     direct!(imported_on_an_applications_device, crate::device::vulkan_of_an_application, Imported);
@@ -182,6 +218,8 @@ mod vulkan {
 
 #[cfg(feature = "wgpu")]
 mod gl {
+    external!(external_write_buffer, crate::device::gl, WriteBuffer);
+    external!(external_mapped_ring, crate::device::gl, MappedRing);
     contract!(write_buffer, crate::device::gl, WriteBuffer);
     contract!(write_buffer_with, crate::device::gl, WriteBufferWith);
     contract!(staging_belt, crate::device::gl, StagingBelt);

@@ -7,6 +7,7 @@ use super::beside::Beside;
 use super::buffers::{device_buffer, device_bytes};
 use super::device::WgpuBackend;
 use super::direct::Direct;
+use super::external::Slotless;
 use super::kernel::Kernels;
 use super::mapped::Memory;
 use super::staging::{self, Staging};
@@ -46,6 +47,8 @@ pub struct WgpuLane {
     pub(super) slots: SlotPool<Memory>,
     pub(super) completions: Completions<usize, Work>,
     pub(super) timing: Option<Timing>,
+    /// What frames without a slot take.
+    pub(super) slotless: Slotless,
     held: Footprint,
     allocations: u64,
     /// Tensors made so far.
@@ -121,17 +124,16 @@ impl WgpuLane {
             beside,
             direct,
             timing,
+            slotless: Slotless::default(),
             device_bytes,
             spec: spec.clone(),
         })
     }
 
-    /// Where the strategy copies a batch to.
-    pub(super) fn copies_to<'a>(&'a self, output: &'a WgpuTensor) -> &'a wgpu::Buffer {
-        match &self.device_bytes {
-            Some(buffer) if self.spec.preprocess.computes() => buffer,
-            _ => output.target(),
-        }
+    /// Device memory of so many bytes was made beside.
+    pub(super) fn note_device_bytes(&mut self, bytes: u64) {
+        self.held.device += bytes;
+        self.allocations += 1;
     }
 
     /// A tensor of so many bytes was made: its number.

@@ -45,13 +45,18 @@ impl WgpuLane {
     /// Zeroed memory that the lane's queue writes and the application's reads.
     fn memory_of_output(&self, label: &str, bytes: u64) -> Result<TensorMemory, DeviceError> {
         let Some(beside) = &self.beside else {
-            return Ok(TensorMemory { buffer: device_buffer(&self.backend, label, bytes)?, written: None });
+            return Ok(TensorMemory {
+                buffer: device_buffer(&self.backend, label, bytes)?,
+                offset: 0,
+                is_given: false,
+                written: None,
+            });
         };
         let SharedBuffer { main, twin, raw } = SharedBuffer::new(beside.user(), &self.backend, label, bytes)?;
         clear(&self.backend, &twin)?;
         // Before a queue of copies writes it.
         self.backend.wait_for_all()?;
         let written = Written { backend: self.backend.clone(), buffer: twin, raw };
-        Ok(TensorMemory { buffer: main, written: Some(written) })
+        Ok(TensorMemory { buffer: main, offset: 0, is_given: false, written: Some(written) })
     }
 }

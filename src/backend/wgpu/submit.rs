@@ -6,6 +6,7 @@ use super::tensor::WgpuTensor;
 use super::work::Work;
 use crate::backend::{SubmissionId, check_filled};
 use crate::error::DeviceError;
+use crate::preprocess::{PipelinePlan, Preprocess};
 use crate::staging::Filled;
 
 impl WgpuLane {
@@ -39,6 +40,22 @@ impl WgpuLane {
         }
     }
 
+    /// Where the strategy copies a batch to, and at which byte.
+    pub(super) fn copies_to<'a>(&'a self, output: &'a WgpuTensor) -> (&'a wgpu::Buffer, u64) {
+        match &self.device_bytes {
+            Some(buffer) if self.spec.preprocess.computes() => (buffer, 0),
+            _ => (output.target(), output.target_offset()),
+        }
+    }
+
+    /// The number of the field that holds a pipeline's records.
+    pub(super) fn geometry_field(&self) -> Option<usize> {
+        match &self.spec.preprocess {
+            Preprocess::Pipeline(_) => PipelinePlan::record_field(self.spec.layout.sample()).ok(),
+            _ => None,
+        }
+    }
+
     /// Records copy and kernels and submits them.
     fn record(
         &mut self,
@@ -50,10 +67,11 @@ impl WgpuLane {
     ) -> Result<Work, DeviceError> {
         let desc = wgpu::CommandEncoderDescriptor { label: Some("gpufeed batch") };
         let mut encoder = self.backend.device().create_command_encoder(&desc);
-        let to = self.copies_to(output).clone();
+        let (to, start) = self.copies_to(output);
+        let to = to.clone();
         let bytes = self.spec.layout.copy_bytes(samples) as u64;
         let timed = self.timing.as_ref().map(|timing| (timing, timing.start(id, bytes, &mut encoder)));
-        self.staging.record(slot, memory, &mut encoder, &to, bytes);
+        self.staging.record(slot, memory, &mut encoder, to.slice(start..start + bytes));
         if let Some((timing, set)) = timed {
             timing.copied(set, &mut encoder);
         }
@@ -82,10 +100,12 @@ impl WgpuLane {
         samples: usize,
     ) {
         let Some(from) = from else { return };
-        for field in &self.copied_fields {
+        let geometry = self.geometry_field().filter(|_| output.is_given());
+        for field in self.copied_fields.iter().filter(|field| Some(field.field) != geometry) {
             let tensor = field.of(samples);
             let bytes = (tensor.byte_len() as u64).next_multiple_of(wgpu::COPY_BUFFER_ALIGNMENT);
-            encoder.copy_buffer_to_buffer(from, field.slot_offset as u64, output.target(), tensor.offset as u64, bytes);
+            let to = output.target_offset() + tensor.offset as u64;
+            encoder.copy_buffer_to_buffer(from, field.slot_offset as u64, output.target(), to, bytes);
         }
     }
 

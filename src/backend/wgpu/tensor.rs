@@ -38,6 +38,10 @@ struct Inner {
 pub(super) struct TensorMemory {
     /// On the application's device.
     pub buffer: wgpu::Buffer,
+    /// The byte at which it begins there.
+    pub offset: u64,
+    /// Whether it is the application's own, which gets what it asked for only: no geometry of a pipeline.
+    pub is_given: bool,
     /// Where another device writes it.
     pub written: Option<Written>,
 }
@@ -84,6 +88,16 @@ impl WgpuTensor {
     /// The buffer as the lane's own device has it.
     pub(super) fn target(&self) -> &wgpu::Buffer {
         self.0.memory.target()
+    }
+
+    /// The byte of it at which the tensor begins: zero unless the buffer is an application's.
+    pub(super) fn target_offset(&self) -> u64 {
+        self.0.memory.offset
+    }
+
+    /// Whether the buffer is the application's own.
+    pub(super) fn is_given(&self) -> bool {
+        self.0.memory.is_given
     }
 
     /// Of a tensor that another queue than wgpu's writes: its memory, to be copied to.

@@ -173,14 +173,14 @@ impl<L: Lane> Pump<L> {
 
     /// Submits a batch that is ready, and delivers it; or delivers why it cannot be.
     fn submit(&mut self, batch: BatchId, slot: Option<usize>) -> Event {
-        let Some(Output { tensor, mut indices, mut host }) = self.outlet.take() else { return Event::NoOutput };
+        let Some(Output { tensor, mut indices, mut host, tags }) = self.outlet.take() else { return Event::NoOutput };
         let (lists, number) = ((&mut indices, &mut host), batch.number);
         let prepared = self.feeding.prepare(batch, slot, &mut self.lane, &mut self.epochs, &mut self.observer, lists);
         let Prepared { input, samples, padding, bad, read_time, times } = match prepared {
             Ok(prepared) => prepared,
             Err(unsent) => {
                 let Unsent { result, bad, ends_epoch } = *unsent;
-                self.outlet.deliver(Output { tensor, indices, host }, result, bad);
+                self.outlet.deliver(Output { tensor, indices, host, tags }, result, bad);
                 return if ends_epoch { Event::EpochFailed } else { Event::Unsent };
             }
         };
@@ -188,7 +188,7 @@ impl<L: Lane> Pump<L> {
             Ok(submitted) => {
                 let at = self.observer.submitted(submitted.id, read_time, times);
                 self.ask_device = true;
-                let output = Output { tensor: submitted.tensor, indices, host };
+                let output = Output { tensor: submitted.tensor, indices, host, tags };
                 self.outlet.deliver_submitted(submitted.id, output, Delivered { number, samples, padding, at }, bad);
                 match self.outlet.release(&mut self.lane) {
                     Ok(()) => Event::Submitted,
@@ -197,7 +197,7 @@ impl<L: Lane> Pump<L> {
             }
             Err(rejected) => {
                 self.observer.time_passes();
-                self.reject(Output { tensor: rejected.tensor, indices, host }, number, rejected.error, bad)
+                self.reject(Output { tensor: rejected.tensor, indices, host, tags }, number, rejected.error, bad)
             }
         }
     }
@@ -225,7 +225,7 @@ impl<L: Lane> Pump<L> {
         let taken = self.outlet.outputs().taken();
         match self.account.check(self.lane.memory(), taken).and_then(|()| self.lane.output()) {
             Ok(tensor) => {
-                self.outlet.outputs().put(Output { tensor, indices, host });
+                self.outlet.outputs().put(Output { tensor, indices, host, tags: Vec::new() });
                 return self.drive(Event::OutputReturned);
             }
             // Reported first: whoever finds no tensor left finds the reason.

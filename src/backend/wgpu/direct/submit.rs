@@ -52,7 +52,7 @@ impl WgpuLane {
         samples: usize,
         output: &WgpuTensor,
     ) -> Result<Work, DeviceError> {
-        let to = self.copies_to(output).clone();
+        let to = self.copies_to(output).0.clone();
         let Some(direct) = &mut self.direct else {
             return Err(DeviceError::Refused { message: "there is no memory to read".to_owned() });
         };

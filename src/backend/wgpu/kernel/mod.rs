@@ -11,13 +11,16 @@ mod program;
 mod segments;
 #[cfg(test)]
 mod tests;
+mod texture;
 
 use fingerprint::FingerprintKernel;
 pub(crate) use gather::{GatherKernels, GatherOutput, GatherSource};
 use normalize::NormalizeKernel;
 use pipeline::PipelineKernel;
+pub(crate) use program::At;
 use program::Part;
-pub(crate) use segments::{check_limits, fingerprint_bytes};
+pub(crate) use segments::{alignment, check_limits, fingerprint_bytes};
+pub(crate) use texture::{Texels, UnpackKernel};
 
 use crate::backend::LaneSpec;
 use crate::error::OpenError;
@@ -100,6 +103,24 @@ impl Kernels {
                 .unwrap_or_default(),
             sums: fingerprint.map(|(_, sums)| sums.clone()),
         }
+    }
+
+    /// Bind groups for the first `samples` samples of a batch that lie anywhere: its bytes from `source` on, its tensor from `tensor` on,
+    /// both at multiples of [`alignment`]. The records of a pipeline are where a slot has them, or else in a buffer of their own. Without
+    /// fingerprints.
+    pub(crate) fn bind_at(
+        &self,
+        device: &wgpu::Device,
+        (source, records): (At<'_>, Option<&wgpu::Buffer>),
+        tensor: At<'_>,
+        samples: usize,
+    ) -> Bindings {
+        let made = match &self.tensor {
+            Some(TensorKernel::Normalize(kernel)) => kernel.bind_at(device, source, tensor, samples),
+            Some(TensorKernel::Pipeline(kernel)) => kernel.bind_at(device, (source, records), tensor, samples),
+            None => Vec::new(),
+        };
+        Bindings { tensor: made, fingerprint: Vec::new(), sums: None }
     }
 
     /// Records the kernels for the first `samples` samples, whose fields behind the first are in the output already. What follows them in the tensor is unspecified.

@@ -1,6 +1,6 @@
 //! The normalisation kernels of `shaders/normalize.wgsl`: which one a lane takes, and how much it dispatches.
 
-use super::program::{Grid, Part, Program, StorageEntry, scoped};
+use super::program::{At, Grid, Part, Program, StorageEntry, scoped};
 use super::segments::{Binding, Segment};
 use crate::backend::LaneSpec;
 use crate::error::OpenError;
@@ -21,6 +21,8 @@ pub(super) struct NormalizeKernel {
     program: Program,
     segments: Vec<Segment>,
     elements_per_sample: usize,
+    /// Of one sample's tensor.
+    tensor_bytes: usize,
     elements_per_thread: usize,
     most_groups: u32,
 }
@@ -130,6 +132,7 @@ impl NormalizeKernel {
             )?,
             segments,
             elements_per_sample: spec.layout.payload(1),
+            tensor_bytes: spec.preprocess.tensor(&spec.layout, 1).byte_len(),
             elements_per_thread,
             most_groups: limits.max_compute_workgroups_per_dimension,
         }))
@@ -142,6 +145,19 @@ impl NormalizeKernel {
             group: self.program.bind(device, &[(source, &segment.source), (tensor, &segment.tensor)]),
         };
         self.segments.iter().map(bind).collect()
+    }
+
+    /// The same for the first `samples` samples, which lie anywhere in the two buffers.
+    pub fn bind_at(&self, device: &wgpu::Device, source: At<'_>, tensor: At<'_>, samples: usize) -> Vec<Part> {
+        let first = |segment: &Segment| segment.first(samples, self.elements_per_sample, self.tensor_bytes);
+        let bind = |segment: Segment| Part {
+            group: self.program.bind(
+                device,
+                &[(source.buffer, &source.range(&segment.source)), (tensor.buffer, &tensor.range(&segment.tensor))],
+            ),
+            samples: segment.samples,
+        };
+        self.segments.iter().filter_map(first).map(bind).collect()
     }
 
     pub fn encode(&self, pass: &mut wgpu::ComputePass<'_>, parts: &[Part], samples: usize) {

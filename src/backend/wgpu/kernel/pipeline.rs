@@ -1,6 +1,6 @@
 //! The kernels of `shaders/pipeline.wgsl`: frames become a network's input.
 
-use super::program::{GROUP, Grid, Part, Program, StorageEntry, Uniforms};
+use super::program::{At, GROUP, Grid, Part, Program, StorageEntry, Uniforms};
 use super::segments::{Binding, Segment};
 use crate::backend::LaneSpec;
 use crate::error::OpenError;
@@ -17,6 +17,8 @@ pub(super) struct PipelineKernel {
     segments: Vec<Segment>,
     constants: Uniforms,
     records: std::ops::Range<u64>,
+    /// Bytes of one sample, and of its tensor.
+    sizes: (usize, usize),
     work: Work,
     most_groups: u32,
 }
@@ -71,6 +73,7 @@ impl PipelineKernel {
             program: Program::new(device, SHADER, work.entry(), &constants(plan), &[&entries])?,
             constants: Uniforms::new(device, "pipeline", runs)?,
             records: first..first + record_bytes * spec.layout.batch_size() as u64,
+            sizes: (spec.layout.payload(1), spec.preprocess.tensor(&spec.layout, 1).byte_len()),
             segments,
             work,
             most_groups: limits.max_compute_workgroups_per_dimension,
@@ -86,6 +89,27 @@ impl PipelineKernel {
             Part { samples: segment.samples.clone(), group }
         };
         self.segments.iter().enumerate().map(bind).collect()
+    }
+
+    /// The same for the first `samples` samples, which lie anywhere, with their records where a slot has them or in a buffer of their own.
+    pub fn bind_at(
+        &self,
+        device: &wgpu::Device,
+        (source, records): (At<'_>, Option<&wgpu::Buffer>),
+        tensor: At<'_>,
+        samples: usize,
+    ) -> Vec<Part> {
+        let own = 0..self.records.end - self.records.start;
+        let records = records.map_or((source.buffer, self.records.clone()), |records| (records, own));
+        let bind = |(index, segment): (usize, &Segment)| {
+            let first = segment.first(samples, self.sizes.0, self.sizes.1)?;
+            let constants = (&self.constants.buffer, &self.constants.range(index));
+            let pixels = (source.buffer, &source.range(&first.source));
+            let (records, tensor) = ((records.0, &records.1), (tensor.buffer, &tensor.range(&first.tensor)));
+            let group = self.program.bind(device, &[pixels, records, tensor, constants]);
+            Some(Part { samples: first.samples, group })
+        };
+        self.segments.iter().enumerate().filter_map(bind).collect()
     }
 
     pub fn encode(&self, pass: &mut wgpu::ComputePass<'_>, parts: &[Part], samples: usize) {

@@ -13,6 +13,8 @@ pub(super) enum StorageEntry {
     Read,
     ReadWrite,
     Uniform,
+    /// A texture of two dimensions, and no buffer.
+    Texture,
 }
 
 impl StorageEntry {
@@ -21,6 +23,13 @@ impl StorageEntry {
             Self::Read => wgpu::BufferBindingType::Storage { read_only: true },
             Self::ReadWrite => wgpu::BufferBindingType::Storage { read_only: false },
             Self::Uniform => wgpu::BufferBindingType::Uniform,
+            Self::Texture => {
+                return wgpu::BindingType::Texture {
+                    sample_type: wgpu::TextureSampleType::Float { filterable: false },
+                    view_dimension: wgpu::TextureViewDimension::D2,
+                    multisampled: false,
+                };
+            }
         };
         wgpu::BindingType::Buffer { ty, has_dynamic_offset: false, min_binding_size: None }
     }
@@ -42,6 +51,21 @@ pub(super) fn scoped<T>(device: &wgpu::Device, what: &str, make: impl FnOnce() -
             Err(DeviceError::OutOfMemory { what: format!("the kernel `{what}`"), bytes: 0 }.into())
         }
         Some(error) => Err(DeviceError::Refused { message: format!("the kernel `{what}`: {error}") }.into()),
+    }
+}
+
+/// A place in a buffer.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct At<'a> {
+    pub buffer: &'a wgpu::Buffer,
+    /// In bytes.
+    pub offset: u64,
+}
+
+impl At<'_> {
+    /// Bytes that are counted from there, counted from the buffer's beginning.
+    pub fn range(self, bytes: &Range<u64>) -> Range<u64> {
+        self.offset + bytes.start..self.offset + bytes.end
     }
 }
 
@@ -112,20 +136,39 @@ impl Program {
         group: usize,
         buffers: &[(&wgpu::Buffer, &Range<u64>)],
     ) -> wgpu::BindGroup {
-        let entries: Vec<_> = (0..)
-            .zip(buffers)
-            .map(|(binding, &(buffer, range))| wgpu::BindGroupEntry {
-                binding,
-                resource: wgpu::BindingResource::Buffer(wgpu::BufferBinding {
-                    buffer,
-                    offset: range.start,
-                    size: wgpu::BufferSize::new(range.end - range.start),
-                }),
-            })
-            .collect();
+        self.bind_resources(device, group, buffers.iter().map(|&(buffer, range)| bytes_of(buffer, range)))
+    }
+
+    /// A bind group of a texture, and these bytes of a buffer.
+    pub fn bind_texture(
+        &self,
+        device: &wgpu::Device,
+        texture: &wgpu::TextureView,
+        (buffer, range): (&wgpu::Buffer, &Range<u64>),
+    ) -> wgpu::BindGroup {
+        self.bind_resources(device, 0, [wgpu::BindingResource::TextureView(texture), bytes_of(buffer, range)])
+    }
+
+    fn bind_resources<'a>(
+        &self,
+        device: &wgpu::Device,
+        group: usize,
+        resources: impl IntoIterator<Item = wgpu::BindingResource<'a>>,
+    ) -> wgpu::BindGroup {
+        let entry = |(binding, resource)| wgpu::BindGroupEntry { binding, resource };
+        let entries: Vec<_> = (0..).zip(resources).map(entry).collect();
         let layout = &self.layouts[group];
         device.create_bind_group(&wgpu::BindGroupDescriptor { label: Some("gpufeed"), layout, entries: &entries })
     }
+}
+
+/// A byte range of a buffer, to be bound.
+fn bytes_of<'a>(buffer: &'a wgpu::Buffer, range: &Range<u64>) -> wgpu::BindingResource<'a> {
+    wgpu::BindingResource::Buffer(wgpu::BufferBinding {
+        buffer,
+        offset: range.start,
+        size: wgpu::BufferSize::new(range.end - range.start),
+    })
 }
 
 fn group_layout(device: &wgpu::Device, label: &str, entries: &[StorageEntry]) -> wgpu::BindGroupLayout {

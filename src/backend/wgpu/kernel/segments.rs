@@ -32,6 +32,22 @@ pub(super) struct Segment {
     pub tensor: Range<u64>,
 }
 
+impl Segment {
+    /// What is bound of it for the first `samples` samples of the batch, of so many bytes a sample in the source and in the tensor: their
+    /// bytes and no others, but for what fills the last vector. `None` if none of them is here.
+    pub fn first(&self, samples: usize, source: usize, tensor: usize) -> Option<Self> {
+        let end = self.samples.end.min(samples);
+        let last = |bytes: usize, align: usize| align_up(end.saturating_mul(bytes), align).map(|end| end as u64);
+        let (source, tensor) = (last(source, COPY_ALIGN)?, last(tensor, VECTOR_ALIGN)?);
+        (end > self.samples.start).then(|| Self {
+            samples: self.samples.start..end,
+            source: self.source.start..source,
+            skip: self.skip,
+            tensor: self.tensor.start..tensor,
+        })
+    }
+}
+
 /// What a device can bind.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Binding {
@@ -106,6 +122,11 @@ impl Binding {
             advice: "use smaller samples, or sizes that are multiples of the binding alignment",
         }
     }
+}
+
+/// What offsets of bytes and tensors are multiples of, for kernels to find them.
+pub(crate) fn alignment(limits: &wgpu::Limits) -> u64 {
+    Binding::new(limits).align as u64
 }
 
 fn tensor_bytes(spec: &LaneSpec) -> Result<usize, OpenError> {
@@ -235,6 +256,20 @@ mod tests {
             assert_eq!(next, batch);
         }
         assert!(binding.fingerprint(2, 0, 4096).is_err(), "a sample that no binding holds");
+    }
+
+    #[test]
+    fn the_first_samples_are_bound_with_their_own_bytes_only() {
+        let spec = spec(31, 17, 600);
+        let segments = Binding::new(&limits(2_000_000, 256)).normalize(&spec).expect("fits");
+        let (source, tensor) = (1581, 4 * 1581);
+        for samples in [1, 255, 256, 257, 599, 600] {
+            let first: Vec<_> = segments.iter().filter_map(|segment| segment.first(samples, source, tensor)).collect();
+            assert_eq!(first.iter().map(|segment| segment.samples.len()).sum::<usize>(), samples);
+            let last = first.last().expect("there are some");
+            assert_eq!(last.source.end, (samples * source).next_multiple_of(4) as u64);
+            assert_eq!(last.tensor.end, (samples * tensor).next_multiple_of(16) as u64);
+        }
     }
 
     #[test]

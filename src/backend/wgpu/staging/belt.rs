@@ -40,18 +40,11 @@ impl Staging for Belt {
         })?
     }
 
-    fn record(
-        &mut self,
-        slot: usize,
-        memory: Memory,
-        encoder: &mut wgpu::CommandEncoder,
-        to: &wgpu::Buffer,
-        bytes: u64,
-    ) {
+    fn record(&mut self, slot: usize, memory: Memory, encoder: &mut wgpu::CommandEncoder, to: wgpu::BufferSlice<'_>) {
         drop(memory);
         let Slot { belt, chunk } = &mut self.slots[slot];
         if let Some((buffer, offset)) = chunk.take() {
-            encoder.copy_buffer_to_buffer(&buffer, offset, to, 0, bytes);
+            encoder.copy_buffer_to_buffer(&buffer, offset, to.buffer(), to.offset(), to.size());
         }
         belt.finish();
     }

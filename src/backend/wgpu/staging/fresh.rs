@@ -29,19 +29,12 @@ impl Staging for Fresh {
         memory
     }
 
-    fn record(
-        &mut self,
-        slot: usize,
-        memory: Memory,
-        encoder: &mut wgpu::CommandEncoder,
-        to: &wgpu::Buffer,
-        bytes: u64,
-    ) {
+    fn record(&mut self, slot: usize, memory: Memory, encoder: &mut wgpu::CommandEncoder, to: wgpu::BufferSlice<'_>) {
         drop(memory);
         // Dropped here: wgpu frees it when the device has read it.
         if let Some(buffer) = self.slots[slot].take() {
             buffer.unmap();
-            encoder.copy_buffer_to_buffer(&buffer, 0, to, 0, bytes);
+            encoder.copy_buffer_to_buffer(&buffer, 0, to.buffer(), to.offset(), to.size());
         }
     }
 

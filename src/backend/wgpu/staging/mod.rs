@@ -18,18 +18,11 @@ pub(super) trait Staging: Send {
     /// The memory of a free slot.
     fn begin(&mut self, slot: usize) -> Result<Memory, DeviceError>;
 
-    /// Ends the writing and records the copy of `bytes` bytes to `to`, if there is one: a strategy whose slots the kernel reads
+    /// Ends the writing and records the copy of as many bytes as `to` has, if there is one: a strategy whose slots the kernel reads
     /// directly has none to make unless the tensor is the bytes themselves.
     ///
     /// Runs in an error scope, before the kernels are recorded.
-    fn record(
-        &mut self,
-        slot: usize,
-        memory: Memory,
-        encoder: &mut wgpu::CommandEncoder,
-        to: &wgpu::Buffer,
-        bytes: u64,
-    );
+    fn record(&mut self, slot: usize, memory: Memory, encoder: &mut wgpu::CommandEncoder, to: wgpu::BufferSlice<'_>);
 
     /// The commands of [`record`](Self::record) are on their way. Runs in the same error scope.
     fn sent(&mut self, _slot: usize) {}

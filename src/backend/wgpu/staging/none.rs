@@ -11,7 +11,7 @@ impl Staging for NoSlots {
         Err(DeviceError::Refused { message: "this strategy has no slots".to_owned() })
     }
 
-    fn record(&mut self, _: usize, _: Memory, _: &mut wgpu::CommandEncoder, _: &wgpu::Buffer, _: u64) {}
+    fn record(&mut self, _: usize, _: Memory, _: &mut wgpu::CommandEncoder, _: wgpu::BufferSlice<'_>) {}
 
     fn cancel(&mut self, _: usize, _: Memory) {}
 

@@ -26,12 +26,12 @@ impl Staging for WriteBuffer {
         memory.map(Memory::Host).ok_or_else(|| DeviceError::Refused { message: format!("slot {slot} is in use") })
     }
 
-    fn record(&mut self, slot: usize, memory: Memory, _: &mut wgpu::CommandEncoder, to: &wgpu::Buffer, bytes: u64) {
+    fn record(&mut self, slot: usize, memory: Memory, _: &mut wgpu::CommandEncoder, to: wgpu::BufferSlice<'_>) {
         self.batches += 1;
         if let Memory::Host(memory) = memory {
-            let bytes = usize::try_from(bytes).unwrap_or(memory.len());
+            let bytes = usize::try_from(to.size()).unwrap_or(memory.len());
             // Ordered before the command buffer that follows.
-            self.backend.queue().write_buffer(to, 0, &memory[..bytes]);
+            self.backend.queue().write_buffer(to.buffer(), to.offset(), &memory[..bytes]);
             self.slots[slot] = Some(memory);
         }
     }
@@ -83,19 +83,12 @@ impl Staging for WriteBufferWith {
         view.map(Memory::Queue).ok_or_else(refused)
     }
 
-    fn record(
-        &mut self,
-        _slot: usize,
-        memory: Memory,
-        encoder: &mut wgpu::CommandEncoder,
-        to: &wgpu::Buffer,
-        bytes: u64,
-    ) {
+    fn record(&mut self, _slot: usize, memory: Memory, encoder: &mut wgpu::CommandEncoder, to: wgpu::BufferSlice<'_>) {
         // Queues the copy, ordered before the command buffer that follows. The destination was settled before the memory
         // was filled, so a tensor that is the bytes themselves takes a second copy, inside the device.
         drop(memory);
-        if *to != self.to {
-            encoder.copy_buffer_to_buffer(&self.to, 0, to, 0, bytes);
+        if *to.buffer() != self.to {
+            encoder.copy_buffer_to_buffer(&self.to, 0, to.buffer(), to.offset(), to.size());
         }
     }
 

@@ -54,20 +54,13 @@ impl Staging for Ring {
         view(self.slots[slot].slice(..))
     }
 
-    fn record(
-        &mut self,
-        slot: usize,
-        memory: Memory,
-        encoder: &mut wgpu::CommandEncoder,
-        to: &wgpu::Buffer,
-        bytes: u64,
-    ) {
+    fn record(&mut self, slot: usize, memory: Memory, encoder: &mut wgpu::CommandEncoder, to: wgpu::BufferSlice<'_>) {
         let buffer = &self.slots[slot];
         // A buffer with a view cannot be unmapped.
         drop(memory);
         buffer.unmap();
         if self.copies {
-            encoder.copy_buffer_to_buffer(buffer, 0, to, 0, bytes);
+            encoder.copy_buffer_to_buffer(buffer, 0, to.buffer(), to.offset(), to.size());
         }
     }
 

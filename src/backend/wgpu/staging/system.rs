@@ -60,18 +60,11 @@ impl Staging for System {
         memory.map(Memory::Raw).ok_or_else(|| DeviceError::Refused { message: format!("slot {slot} is in use") })
     }
 
-    fn record(
-        &mut self,
-        slot: usize,
-        memory: Memory,
-        encoder: &mut wgpu::CommandEncoder,
-        to: &wgpu::Buffer,
-        bytes: u64,
-    ) {
+    fn record(&mut self, slot: usize, memory: Memory, encoder: &mut wgpu::CommandEncoder, to: wgpu::BufferSlice<'_>) {
         // The lane lends it again only when the submission has ended.
         self.put_back(slot, memory);
         if self.copies {
-            encoder.copy_buffer_to_buffer(&self.buffers[slot], 0, to, 0, bytes);
+            encoder.copy_buffer_to_buffer(&self.buffers[slot], 0, to.buffer(), to.offset(), to.size());
         }
     }
 
