@@ -1,4 +1,5 @@
-//! How long a pushed frame takes: from host memory to a normalised tensor on the device, waited for.
+//! How long a pushed frame takes to a normalised tensor on the device, waited for: from host memory (`copied`), and from the moment at
+//! which it is complete in its slot, where the application writes it there itself (`in place`).
 //!
 //! ```sh
 //! cargo bench --bench push_latency -- vulkan
@@ -34,22 +35,32 @@ fn main() -> Result<(), Box<dyn Error>> {
 fn report<B: Backend>(backend: &B) -> Result<(), Box<dyn Error>> {
     let info = backend.info();
     println!("{} ({}), {} {}: microseconds a frame", info.name, info.id, info.driver, info.driver_info);
-    println!("{:24} {:>6} {:>8} {:>8} {:>8} {:>8}", "strategy", "batch", "p50", "p95", "p99", "max");
+    println!("{:24} {:>8} {:>6} {:>8} {:>8} {:>8} {:>8}", "strategy", "frames", "batch", "p50", "p95", "p99", "max");
     for &strategy in
         Strategy::ALL.iter().filter(|&&strategy| backend.supports(strategy).is_ok() && !strategy.is_direct())
     {
-        for batch in [1, 8] {
-            let mut times = push(backend, strategy, batch)?;
+        for (batch, way) in [(1, Way::Copied), (1, Way::InPlace), (8, Way::Copied), (8, Way::InPlace)] {
+            let mut times = push(backend, strategy, batch, way)?;
             times.sort_unstable();
             let at = |q: f64| times[((times.len() - 1) as f64 * q) as usize].as_nanos() as f64 / 1e3;
             let (p50, p95, p99, max) = (at(0.5), at(0.95), at(0.99), at(1.0));
-            println!("{strategy:24} {batch:>6} {p50:>8.1} {p95:>8.1} {p99:>8.1} {max:>8.1}");
+            let way = if way == Way::Copied { "copied" } else { "in place" };
+            println!("{strategy:24} {way:>8} {batch:>6} {p50:>8.1} {p95:>8.1} {p99:>8.1} {max:>8.1}");
         }
     }
     Ok(())
 }
 
-fn push<B: Backend>(backend: &B, strategy: Strategy, batch: usize) -> Result<Vec<Duration>, Box<dyn Error>> {
+/// Where the time of a frame begins.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Way {
+    /// In host memory.
+    Copied,
+    /// In the slot, written by the application.
+    InPlace,
+}
+
+fn push<B: Backend>(backend: &B, strategy: Strategy, batch: usize, way: Way) -> Result<Vec<Duration>, Box<dyn Error>> {
     let layout = SampleLayout::image(224, 224, 3)?;
     let normalize = Normalize::imagenet();
     let options = FeederOptions {
@@ -65,8 +76,15 @@ fn push<B: Backend>(backend: &B, strategy: Strategy, batch: usize) -> Result<Vec
     let mut times = Vec::with_capacity(FRAMES);
     for number in 0..WARM_UP + FRAMES {
         let pushed = &frames[number * 5 % (64 - batch)..][..batch];
-        let start = Instant::now();
-        let tensor = feeder.feed(pushed)?;
+        let mut start = Instant::now();
+        let tensor = match way {
+            Way::Copied => feeder.feed(pushed)?,
+            Way::InPlace => feeder.feed_with(batch, |frame| {
+                let written = frame.write(pushed[frame.position()]);
+                start = Instant::now();
+                written
+            })?,
+        };
         tensor.wait()?;
         if number >= WARM_UP {
             times.push(start.elapsed());

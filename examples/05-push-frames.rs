@@ -1,5 +1,5 @@
-//! An inference app's loop: it owns its `wgpu` device, pushes frames as they come, runs its own compute pass on the normalised
-//! tensor and reads the answer.
+//! An inference app's loop: it owns its `wgpu` device and its model's input. Each frame is written straight into staging memory, and
+//! its normalised tensor straight into the model's input; then the app runs its own compute pass and reads the answer.
 //!
 //! ```sh
 //! cargo run --release --example 05-push-frames
@@ -10,11 +10,12 @@
 use std::error::Error;
 
 use gpufeed::backend::wgpu::{WgpuBackend, requirements};
+use gpufeed::wgpu::BufferUsages;
 use gpufeed::{Feeder, FeederOptions, Normalize, SampleLayout, wgpu};
 
 const SIDE: usize = 64;
 
-/// The app's "model": the mean of the tensor.
+/// The app's "model": the mean of its input.
 const MODEL: &str = "
 @group(0) @binding(0) var<storage, read> tensor: array<f32>;
 @group(0) @binding(1) var<storage, read_write> answer: f32;
@@ -37,61 +38,66 @@ fn main() -> Result<(), Box<dyn Error>> {
         required_limits: needs.limits,
         ..wgpu::DeviceDescriptor::default()
     }))?;
-    let model = compile(&device);
-    let buffer = |usage| wgpu::BufferDescriptor { label: None, size: 4, usage, mapped_at_creation: false };
-    let answer = device.create_buffer(&buffer(wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_SRC));
-    let readable = device.create_buffer(&buffer(wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST));
+    let buffer = |size, usage| {
+        device.create_buffer(&wgpu::BufferDescriptor { label: None, size, usage, mapped_at_creation: false })
+    };
+    let input = buffer(4 * 3 * (SIDE * SIDE) as u64, BufferUsages::STORAGE);
+    let answer = buffer(4, BufferUsages::STORAGE | BufferUsages::COPY_SRC);
+    let readable = buffer(4, BufferUsages::MAP_READ | BufferUsages::COPY_DST);
+    let (model, bindings) = compile(&device, &input, &answer);
 
-    let backend = WgpuBackend::from_device(device.clone(), queue)?;
+    let backend = WgpuBackend::from_device(device.clone(), queue.clone())?;
     let options = FeederOptions { preprocess: Normalize::unit(3).into(), ..FeederOptions::default() };
     let mut feeder = Feeder::new(&backend, SampleLayout::image(SIDE, SIDE, 3)?, options)?;
-    for brightness in [0u8, 64, 128, 255] {
-        let frame = vec![brightness; SIDE * SIDE * 3]; // From a camera, a decoder, a request.
-        let batch = feeder.feed(&[&frame])?;
+    for (number, brightness) in [0u8, 64, 128, 255].into_iter().enumerate() {
+        // A camera, a decoder or a socket writes where the device reads. `feed` takes frames that lie in memory already, `feed_buffer`
+        // and `feed_texture` those on the GPU; without `_into` the tensor is the feeder's, and comes as a batch.
+        let write = |frame: &mut gpufeed::FrameWriter<'_>| {
+            frame.set_tag(number as u64);
+            (0..SIDE).try_for_each(|_row| frame.write(&[brightness; SIDE * 3]))
+        };
+        let fed = feeder.feed_with_into(1, write, &input, 0)?;
         let mut encoder = device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
-        run(&device, &model, &mut encoder, batch.binding(), &answer);
+        let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default());
+        pass.set_pipeline(&model);
+        pass.set_bind_group(0, &bindings, &[]);
+        pass.dispatch_workgroups(1, 1, 1);
+        drop(pass);
         encoder.copy_buffer_to_buffer(&answer, 0, &readable, 0, 4);
         encoder.map_buffer_on_submit(&readable, wgpu::MapMode::Read, .., |mapped| mapped.expect("it can be read"));
-        batch.submit([encoder.finish()]); // The tensor goes back to the feeder behind this work.
+        queue.submit([encoder.finish()]); // Behind the frame's own work, so that nobody waits.
         device.poll(wgpu::PollType::wait_indefinitely())?;
         let view = readable.slice(..).get_mapped_range()?;
-        println!("brightness {brightness}: the model says {:.3}", f32::from_ne_bytes(view[..].try_into()?));
+        let says = f32::from_ne_bytes(view[..].try_into()?);
+        println!("frame {}, brightness {brightness}: the model says {says:.3}", fed.tags()[0]);
         drop(view);
         readable.unmap();
     }
     Ok(())
 }
 
-fn run(
+fn compile(
     device: &wgpu::Device,
-    model: &wgpu::ComputePipeline,
-    encoder: &mut wgpu::CommandEncoder,
-    tensor: wgpu::BindingResource<'_>,
+    input: &wgpu::Buffer,
     answer: &wgpu::Buffer,
-) {
-    let bindings = device.create_bind_group(&wgpu::BindGroupDescriptor {
-        label: None,
-        layout: &model.get_bind_group_layout(0),
-        entries: &[
-            wgpu::BindGroupEntry { binding: 0, resource: tensor },
-            wgpu::BindGroupEntry { binding: 1, resource: answer.as_entire_binding() },
-        ],
-    });
-    let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default());
-    pass.set_pipeline(model);
-    pass.set_bind_group(0, &bindings, &[]);
-    pass.dispatch_workgroups(1, 1, 1);
-}
-
-fn compile(device: &wgpu::Device) -> wgpu::ComputePipeline {
+) -> (wgpu::ComputePipeline, wgpu::BindGroup) {
     let source = wgpu::ShaderSource::Wgsl(MODEL.into());
     let module = device.create_shader_module(wgpu::ShaderModuleDescriptor { label: Some("model"), source });
-    device.create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
+    let model = device.create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
         label: Some("model"),
         layout: None,
         module: &module,
         entry_point: Some("main"),
         compilation_options: wgpu::PipelineCompilationOptions::default(),
         cache: None,
-    })
+    });
+    let bindings = device.create_bind_group(&wgpu::BindGroupDescriptor {
+        label: None,
+        layout: &model.get_bind_group_layout(0),
+        entries: &[
+            wgpu::BindGroupEntry { binding: 0, resource: input.as_entire_binding() },
+            wgpu::BindGroupEntry { binding: 1, resource: answer.as_entire_binding() },
+        ],
+    });
+    (model, bindings)
 }
