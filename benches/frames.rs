@@ -25,7 +25,7 @@ use gpufeed::preprocess::PipelineOracle;
 use gpufeed::source::random_images;
 use gpufeed::{
     Anchor, Backend, Feeder, FeederOptions, Field, Loader, LoaderOptions, MemorySource, Normalize, Pipeline,
-    PixelFormat, Preprocess, Resize, SampleLayout, Strategy,
+    PixelFormat, Preprocess, Resize, SampleContext, SampleLayout, SampleWriter, Source, Strategy,
 };
 
 type Result<T, E = Box<dyn Error + Send + Sync>> = std::result::Result<T, E>;
