@@ -26,18 +26,10 @@ const MODEL: &str = "
 }";
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let instance = wgpu::Instance::new(wgpu::InstanceDescriptor::new_without_display_handle_from_env());
-    let adapter = pollster::block_on(instance.request_adapter(&wgpu::RequestAdapterOptions::default()));
-    let Ok(adapter) = adapter else {
+    let Some((device, queue)) = open()? else {
         println!("no GPU driver here");
         return Ok(());
     };
-    let needs = requirements(&adapter, None)?;
-    let (device, queue) = pollster::block_on(adapter.request_device(&wgpu::DeviceDescriptor {
-        required_features: needs.features,
-        required_limits: needs.limits,
-        ..wgpu::DeviceDescriptor::default()
-    }))?;
     let buffer = |size, usage| {
         device.create_buffer(&wgpu::BufferDescriptor { label: None, size, usage, mapped_at_creation: false })
     };
@@ -74,6 +66,20 @@ fn main() -> Result<(), Box<dyn Error>> {
         readable.unmap();
     }
     Ok(())
+}
+
+/// The app's own device, with what gpufeed needs of it.
+fn open() -> Result<Option<(wgpu::Device, wgpu::Queue)>, Box<dyn Error>> {
+    let instance = wgpu::Instance::new(wgpu::InstanceDescriptor::new_without_display_handle_from_env());
+    let adapter = pollster::block_on(instance.request_adapter(&wgpu::RequestAdapterOptions::default()));
+    let Ok(adapter) = adapter else { return Ok(None) };
+    let needs = requirements(&adapter, None)?;
+    let opened = pollster::block_on(adapter.request_device(&wgpu::DeviceDescriptor {
+        required_features: needs.features,
+        required_limits: needs.limits,
+        ..wgpu::DeviceDescriptor::default()
+    }))?;
+    Ok(Some(opened))
 }
 
 fn compile(

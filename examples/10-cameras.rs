@@ -14,6 +14,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use gpufeed::backend::wgpu::WgpuBackend;
+use gpufeed::loader::BatcherStats;
 use gpufeed::{
     BatcherOptions, Feeder, FeederOptions, FrameBatcher, FrameStream, Normalize, OpenError, Overflow, SampleLayout,
 };
@@ -39,7 +40,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let threads: Vec<_> = (0..cameras).map(|_| film(batcher.stream(), rate)).collect();
 
     let (start, mut latencies, mut computing) = (Instant::now(), Vec::new(), Duration::ZERO);
-    while let Some(batch) = batcher.next() {
+    for batch in batcher.by_ref() {
         let (batch, queued) = (batch?, Instant::now());
         batch.wait()?; // Here a model over `batch.binding()` would be submitted, and its result awaited.
         computing += queued.elapsed();
@@ -49,26 +50,25 @@ fn main() -> Result<(), Box<dyn Error>> {
     for thread in threads {
         thread.join().map_err(|_| "a camera panicked")?;
     }
-    latencies.sort_unstable();
-    let stats = batcher.stats();
     println!("{}: {cameras} cameras of {rate} frames a second", backend.info().name);
+    report(&batcher.stats(), latencies, computing, took);
+    Ok(())
+}
+
+/// Frames a second, latency, and whatever takes the most of the loop's time.
+fn report(stats: &BatcherStats, mut latencies: Vec<Duration>, computing: Duration, took: Duration) {
+    latencies.sort_unstable();
     if let Some(last) = latencies.len().checked_sub(1) {
         let milliseconds = |quantile: f64| latencies[(last as f64 * quantile) as usize].as_secs_f64() * 1e3;
         let (frames, batches) = (latencies.len() as f64, stats.batches as f64);
         println!("{:.0} frames/s in batches of {:.1}", frames / took.as_secs_f64(), frames / batches);
-        println!(
-            "latency p50 {:.2} ms, p99 {:.2} ms; {} dropped",
-            milliseconds(0.5),
-            milliseconds(0.99),
-            stats.dropped()
-        );
+        let (p50, p99) = (milliseconds(0.5), milliseconds(0.99));
+        println!("latency p50 {p50:.2} ms, p99 {p99:.2} ms; {} dropped", stats.dropped());
     }
-    // Whatever takes the most of the loop's time.
     let shares = [("the cameras", stats.idle), ("filling slots", stats.feeding), ("the device", computing)];
     if let Some((what, time)) = shares.into_iter().max_by_key(|(_, time)| *time) {
         println!("held back by {what}: {:.0}% of the time", 100.0 * time.as_secs_f64() / took.as_secs_f64());
     }
-    Ok(())
 }
 
 /// A camera: a picture now and then, until the run is over.

@@ -19,6 +19,8 @@ mod pipelines;
 mod ragged;
 #[path = "../support/skip.rs"]
 mod skip;
+#[cfg(feature = "wgpu")]
+mod textures;
 mod trust;
 
 /// Makes every test of the suite for one way of opening a device and one strategy.
@@ -161,15 +163,16 @@ macro_rules! external {
     ($name:ident, $open:expr, $strategy:ident) => {
         mod $name {
             use crate::device::run;
-            use crate::external;
+            use crate::{external, textures};
             use gpufeed::Strategy;
 
             contract!(@tests $open, $strategy;
                 external: tensors_are_written_straight_into_an_applications_buffer,
                     a_target_that_cannot_be_written_is_refused_by_name, frames_in_a_buffer_become_tensors_where_they_are,
                     frames_that_cannot_be_read_where_they_are_are_refused_by_name,
-                    a_texture_becomes_the_frame_that_its_texels_are, a_texture_that_is_no_frame_is_refused_by_name,
                     a_buffer_of_another_device_is_refused, work_is_ordered_with_the_applications_own;
+                textures: a_texture_becomes_the_frame_that_its_texels_are, a_texture_that_is_no_frame_is_refused_by_name,
+                    a_destroyed_texture_is_refused;
             );
         }
     };

@@ -45,7 +45,6 @@ impl<B: Backend> FrameBatch<B> {
     }
 
     /// The batch, and where each frame comes from.
-    #[must_use]
     pub fn into_parts(self) -> (Batch<B>, Vec<FrameOrigin>) {
         (self.batch, self.origins)
     }

@@ -39,7 +39,7 @@ impl Segment {
         let end = self.samples.end.min(samples);
         let last = |bytes: usize, align: usize| align_up(end.saturating_mul(bytes), align).map(|end| end as u64);
         let (source, tensor) = (last(source, COPY_ALIGN)?, last(tensor, VECTOR_ALIGN)?);
-        (end > self.samples.start).then(|| Self {
+        (end > self.samples.start).then_some(Self {
             samples: self.samples.start..end,
             source: self.source.start..source,
             skip: self.skip,
