@@ -1,6 +1,8 @@
 //! Charts as SVG: bars, ranges and curves. Colours are names here: the page's style gives them their light and dark values.
 
 use plotters::coord::Shift;
+use plotters::coord::ranged1d::ValueFormatter;
+use plotters::coord::types::RangedCoordf64;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
@@ -160,41 +162,60 @@ pub fn ranges(rows: &[(String, [f64; 3])], unit: &str) -> String {
 /// A curve's name and its points.
 pub type Curve = (String, Vec<(f64, f64)>);
 
-/// Curves over a size, whose axis is logarithmic; a curve's name stands at its end.
+/// Curves over a size, whose axis is logarithmic unless the size can be zero; a legend names them.
 pub fn curves(curves: &[Curve], over: &str, unit: &str) -> String {
     let points = || curves.iter().flat_map(|(_, points)| points);
     let (first, last) = points().fold((f64::MAX, 1.0f64), |(low, high), (x, _)| (low.min(*x), high.max(*x)));
     let most = points().fold(f64::MIN_POSITIVE, |most, (_, y)| most.max(*y)) * 1.08;
+    let sizes = first..last.max(first + 1.0);
     let height = 266 + curves.len() as u32 * 26;
     svg(height, |area| {
         let (plot, legend) = area.split_vertically(250);
-        let mut chart = ChartBuilder::on(&plot)
-            .margin(8)
-            .x_label_area_size(48)
-            .y_label_area_size(78)
-            .build_cartesian_2d((first.max(1.0)..last.max(first + 1.0)).log_scale().base(2.0), 0.0..most)?;
-        chart
-            .configure_mesh()
-            .disable_x_mesh()
-            .bold_line_style(GRID)
-            .light_line_style(TRANSPARENT)
-            .axis_style(MUTED)
-            .label_style(style(SMALL, &MUTED))
-            .x_desc(over)
-            .y_desc(unit)
-            .y_labels(5)
-            .y_label_formatter(&|value| units::digits(*value))
-            .x_label_formatter(&|value| format!("{value:.0}"))
-            .draw()?;
-        for (index, (name, points)) in curves.iter().enumerate() {
-            let colour = SERIES[index % SERIES.len()];
-            chart.draw_series(LineSeries::new(points.iter().copied(), colour.stroke_width(3)).point_size(4))?;
+        let mut builder = ChartBuilder::on(&plot);
+        // The last label is centred at the axis' end.
+        builder.margin(8).margin_right(28).x_label_area_size(48).y_label_area_size(78);
+        if first > 0.0 {
+            draw_curves(builder.build_cartesian_2d(sizes.log_scale().base(2.0), 0.0..most)?, curves, over, unit)?;
+        } else {
+            draw_curves(builder.build_cartesian_2d(sizes, 0.0..most)?, curves, over, unit)?;
+        }
+        for (index, (name, _)) in curves.iter().enumerate() {
             let y = 6 + index as i32 * 26;
+            let colour = SERIES[index % SERIES.len()];
             legend.draw(&Rectangle::new([(MARGIN, y), (MARGIN + 24, y + 12)], colour.filled()))?;
             legend.draw(&Text::new(name.clone(), (MARGIN + 32, y - 4), style(FONT, &INK)))?;
         }
         Ok(())
     })
+}
+
+fn draw_curves<'a, DB: DrawingBackend + 'a, X>(
+    mut chart: ChartContext<'a, DB, Cartesian2d<X, RangedCoordf64>>,
+    curves: &[Curve],
+    over: &str,
+    unit: &str,
+) -> Result<(), DrawingAreaErrorKind<DB::ErrorType>>
+where
+    X: Ranged<ValueType = f64> + ValueFormatter<f64>,
+{
+    chart
+        .configure_mesh()
+        .disable_x_mesh()
+        .bold_line_style(GRID)
+        .light_line_style(TRANSPARENT)
+        .axis_style(MUTED)
+        .label_style(style(SMALL, &MUTED))
+        .x_desc(over)
+        .y_desc(unit)
+        .y_labels(5)
+        .y_label_formatter(&|value| units::digits(*value))
+        .x_label_formatter(&|value| format!("{value:.0}"))
+        .draw()?;
+    for (index, (_, points)) in curves.iter().enumerate() {
+        let colour = SERIES[index % SERIES.len()];
+        chart.draw_series(LineSeries::new(points.iter().copied(), colour.stroke_width(3)).point_size(4))?;
+    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -229,6 +250,8 @@ mod tests {
             "GB/s",
         );
         assert!(drawn.contains("mapped-ring") && drawn.contains("imported") && drawn.contains("batch"), "{drawn}");
+        let from_zero = curves(&[("imported".to_owned(), vec![(0.0, 5.0), (1000.0, 4.0)])], "compute", "GB/s");
+        assert!(from_zero.contains("\n0\n") && from_zero.contains("\n1000\n"), "{from_zero}");
         let drawn = ranges(&[("mapped-ring".to_owned(), [1.0, 2.0, 4.0])], "ms");
         assert!(drawn.contains("1.00 / 2.00 / 4.00 ms"), "{drawn}");
         assert!(drawn.starts_with("<svg"));
