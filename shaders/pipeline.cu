@@ -21,6 +21,7 @@ struct Lane {
     u32 left_sited; // chroma samples lie in the left column of their pixels
     u32 whole_words; // pixels of four bytes lie at multiples of four
     u32 antialias;
+    u32 keeps_values; // a mask, whose first component is the only channel
     u32 width; // of the tensor
     u32 height;
     u32 channels; // 1 or 3
@@ -257,7 +258,7 @@ __device__ __forceinline__ void pipeline(const u8* __restrict__ pixels, const Re
 #pragma unroll
         for (int channel = 0; channel < 3; channel++) {
             const float* color = record.color[channel];
-            const float mixed = color[0] * a + color[1] * b + color[2] * c + color[3];
+            const float mixed = lane.keeps_values ? a : color[0] * a + color[1] * b + color[2] * c + color[3];
             values[channel] = fminf(fmaxf(mixed, 0.0f), 255.0f) * lane.scale[channel] + lane.bias[channel];
         }
     }

@@ -15,6 +15,7 @@ override left_sited: bool; // chroma samples lie in the left column of their pix
 override sample_bytes: u32;
 override taps: u32; // the filter: 0 nearest, 1 bilinear, 2 bicubic
 override antialias: bool;
+override keeps_values: bool; // a mask, whose first component is the only channel
 override width: u32; // of the tensor
 override height: u32;
 override channels: u32; // 1 or 3
@@ -245,11 +246,14 @@ fn pixel_of(sample: u32, x: u32, y: u32) -> vec3<f32> {
         sum = sum_of_planes(across, down, first, corner, transposed);
     }
     let mean = vec4<f32>(sum.xyz / sum.w, 1.0);
-    let mixed = vec3<f32>(
-        dot(records[record + 3u], mean),
-        dot(records[record + 4u], mean),
-        dot(records[record + 5u], mean),
-    );
+    var mixed = mean.xyz;
+    if !keeps_values {
+        mixed = vec3<f32>(
+            dot(records[record + 3u], mean),
+            dot(records[record + 4u], mean),
+            dot(records[record + 5u], mean),
+        );
+    }
     let cut = clamp(mixed, vec3<f32>(0.0), vec3<f32>(255.0));
     return cut * vec3<f32>(scale0, scale1, scale2) + vec3<f32>(bias0, bias1, bias2);
 }

@@ -118,7 +118,7 @@ pub use loader::{
 pub use measure::{AutoOptions, Tuned};
 pub use memory::{HostArena, StableHostMemory};
 pub use preprocess::{
-    Anchor, ChannelOrder, Crop, Filter, Flip, FloatType, Geometry, Jitter, Normalize, Orientation, Pipeline,
+    Anchor, ChannelOrder, Crop, Filter, Flip, FloatType, Geometry, Jitter, Mask, Normalize, Orientation, Pipeline,
     Preprocess, Quantization, Resize, TensorDesc, TensorLayout, TensorType,
 };
 #[cfg(feature = "npy")]

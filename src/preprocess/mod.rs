@@ -17,7 +17,7 @@ pub use oracle::{F32_ERROR_ULPS, error_bound, expected};
 pub use output::{OutputField, OutputLayout};
 pub(crate) use pipeline::PipelinePlan;
 pub use pipeline::{
-    Anchor, ChannelOrder, Crop, Filter, Flip, GEOMETRY, GEOMETRY_LIMIT, Geometry, Jitter, Orientation, Pipeline,
+    Anchor, ChannelOrder, Crop, Filter, Flip, GEOMETRY, GEOMETRY_LIMIT, Geometry, Jitter, Mask, Orientation, Pipeline,
     PipelineOracle, PipelineValue, Quantization, Resize, TensorType,
 };
 pub use tensor::{Shape, TensorDesc};
@@ -25,7 +25,8 @@ pub use tensor::{Shape, TensorDesc};
 use crate::error::LayoutError;
 use crate::layout::{BatchLayout, SampleLayout};
 
-/// What the device does with the bytes of a sample's first field. Further fields are delivered as they are.
+/// What the device does with the bytes of a sample's first field. Further fields are delivered as they are, but for the
+/// [masks](Pipeline::masks) of a pipeline.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub enum Preprocess {
     /// The tensor is the samples' own bytes.
@@ -66,7 +67,6 @@ impl Preprocess {
     }
 
     /// Whether kernels make the tensor of the bytes that arrive.
-    #[cfg(any(feature = "wgpu", feature = "cuda"))]
     pub(crate) fn computes(&self) -> bool {
         !matches!(self, Self::Raw)
     }
@@ -79,6 +79,17 @@ impl Preprocess {
         match self {
             Self::Pipeline(pipeline) => PipelinePlan::new(pipeline, sample).map(Some),
             Self::Raw | Self::Normalize(_) => Ok(None),
+        }
+    }
+
+    /// The pipelines for the masks of these samples, where there are any.
+    ///
+    /// # Errors
+    /// As [`Pipeline::validate`].
+    pub(crate) fn masks(&self, sample: &SampleLayout) -> Result<Vec<PipelinePlan>, LayoutError> {
+        match self.plan(sample)? {
+            Some(plan) => plan.masks(sample),
+            None => Ok(Vec::new()),
         }
     }
 

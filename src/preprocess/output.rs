@@ -22,6 +22,8 @@ pub struct OutputField {
     pub desc: TensorDesc,
     /// Its first byte in a slot.
     pub slot_offset: usize,
+    /// Whether a kernel makes it of the field's bytes. Others are those bytes.
+    pub(crate) is_made: bool,
 }
 
 impl OutputField {
@@ -46,17 +48,24 @@ impl OutputLayout {
     pub fn new(preprocess: &Preprocess, layout: &BatchLayout) -> Result<Self, LayoutError> {
         let overflow = || LayoutError::Overflow { what: "the output's byte count" };
         let samples = layout.batch_size();
+        let masks = preprocess.masks(layout.sample())?;
         let mut output = Self { fields: Vec::new(), bytes: 0 };
         for (number, (field, span)) in layout.sample().fields().iter().zip(layout.spans()).enumerate() {
             if span.placement == Placement::Host {
                 continue;
             }
-            let desc = if number == 0 { preprocess.tensor(layout, samples) } else { TensorDesc::raw(field, samples) };
+            let mask = masks.iter().find(|mask| mask.field == number);
+            let desc = match mask {
+                Some(mask) => TensorDesc::of_pipeline(mask, samples),
+                None if number == 0 => preprocess.tensor(layout, samples),
+                None => TensorDesc::raw(field, samples),
+            };
+            let is_made = mask.is_some() || (number == 0 && preprocess.computes());
             let offset = align_up(output.bytes, FIELD_ALIGN).ok_or_else(overflow)?;
             let end = desc.buffer_bytes().and_then(|bytes| offset.checked_add(bytes));
             output.bytes = end.filter(|&end| isize::try_from(end).is_ok()).ok_or_else(overflow)?;
             let desc = TensorDesc { offset, ..desc };
-            output.fields.push(OutputField { field: number, desc, slot_offset: span.offset });
+            output.fields.push(OutputField { field: number, desc, slot_offset: span.offset, is_made });
         }
         debug_assert!(output.bytes.is_multiple_of(VECTOR_ALIGN));
         Ok(output)
@@ -75,7 +84,7 @@ impl OutputLayout {
         &self.fields
     }
 
-    /// The tensors of the fields behind the first, which are delivered as they are.
+    /// The tensors of the fields behind the first: of a pipeline's masks, and those that are delivered as they are.
     #[must_use]
     pub fn tail(&self) -> &[OutputField] {
         self.fields.get(1..).unwrap_or_default()
@@ -86,7 +95,9 @@ impl OutputLayout {
     pub(crate) fn copied_beside(self, preprocess: &Preprocess) -> Vec<OutputField> {
         match preprocess {
             Preprocess::Raw => Vec::new(),
-            Preprocess::Normalize(_) | Preprocess::Pipeline(_) => self.fields.into_iter().skip(1).collect(),
+            Preprocess::Normalize(_) | Preprocess::Pipeline(_) => {
+                self.fields.into_iter().filter(|field| !field.is_made).collect()
+            }
         }
     }
 

@@ -73,7 +73,9 @@ impl TensorDesc {
     pub(crate) fn of_pipeline(plan: &PipelinePlan, samples: usize) -> Self {
         let dtype = plan.pipeline.dtype;
         let shape = Shape::of_batch(samples, &plan.dims());
-        Self { shape, dtype: dtype.element(), quantization: dtype.quantization(), offset: 0 }
+        // A mask's elements stand for themselves.
+        let quantization = dtype.quantization().filter(|_| !plan.is_mask);
+        Self { shape, dtype: dtype.element(), quantization, offset: 0 }
     }
 
     /// The same tensor of another number of samples.

@@ -14,6 +14,7 @@ mod fields;
 mod frames;
 mod lanes;
 mod loaders;
+mod masks;
 mod moments;
 mod pipelines;
 mod ragged;
@@ -28,7 +29,7 @@ macro_rules! contract {
     ($name:ident, $open:expr, $strategy:ident) => {
         mod $name {
             use crate::device::run;
-            use crate::{faults, feeders, fields, frames, lanes, loaders, pipelines, ragged, trust};
+            use crate::{faults, feeders, fields, frames, lanes, loaders, masks, pipelines, ragged, trust};
             use gpufeed::Strategy;
 
             contract!(@tests $open, $strategy;
@@ -52,6 +53,8 @@ macro_rules! contract {
                 pipelines: every_format_filter_type_and_layout_is_within_its_bound,
                     the_geometry_of_a_sample_is_that_of_its_seed_alone, pushed_frames_tell_their_geometry,
                     batches_in_parts_are_whole;
+                masks: masks_share_the_geometry_of_their_image, masks_in_parts_are_whole,
+                    pushed_masks_share_the_geometry_of_their_frame, masks_that_do_not_fit_are_named;
                 feeders: frames_become_batches_in_the_order_they_are_pushed, frames_are_normalised,
                     frames_that_do_not_fit_are_named_and_nothing_is_lost, frames_can_be_awaited,
                     a_device_lost_between_frames_is_an_error;
@@ -92,7 +95,7 @@ macro_rules! contract {
     (loaders $name:ident, $open:expr, $strategy:ident) => {
         mod $name {
             use crate::device::run;
-            use crate::{faults, fields, loaders, pipelines, ragged, trust};
+            use crate::{faults, fields, loaders, masks, pipelines, ragged, trust};
             use gpufeed::Strategy;
 
             contract!(@tests $open, $strategy;
@@ -110,6 +113,7 @@ macro_rules! contract {
                     bad_samples_cost_none_of_the_others_rows;
                 pipelines: every_format_filter_type_and_layout_is_within_its_bound,
                     the_geometry_of_a_sample_is_that_of_its_seed_alone;
+                masks: masks_share_the_geometry_of_their_image, masks_in_parts_are_whole;
                 trust: an_epoch_goes_on_where_any_token_was_made, skipped_samples_shift_nothing,
                     unordered_batches_are_the_same_batches, a_waiting_user_can_be_cancelled,
                     a_wait_can_end_in_time, padding_fills_the_last_batch;
@@ -212,10 +216,13 @@ mod vulkan {
 
     mod in_parts {
         use crate::device::run;
-        use crate::pipelines;
+        use crate::{masks, pipelines};
         use gpufeed::Strategy;
 
-        contract!(@tests crate::device::vulkan_of_small_bindings, MappedRing; pipelines: batches_in_parts_are_whole;);
+        contract!(@tests crate::device::vulkan_of_small_bindings, MappedRing;
+            pipelines: batches_in_parts_are_whole;
+            masks: masks_in_parts_are_whole;
+        );
     }
 }
 

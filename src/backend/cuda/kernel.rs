@@ -5,8 +5,8 @@ use std::sync::Arc;
 use cudarc::driver::{CudaContext, CudaStream, DriverError};
 
 use super::driver::{
-    Affine, Consume, Copied, DeviceMemory, Gathered, Module, Normalized, Pipelined, RegisteredReader, Samples, Shape,
-    Sums,
+    Affine, Consume, Copied, DeviceMemory, Gathered, Module, Normalized, PipelinePlaces, Pipelined, RegisteredReader,
+    Samples, Shape, Sums,
 };
 use super::pipeline;
 use super::tuning::parts;
@@ -38,11 +38,20 @@ impl Modules {
         })
     }
 
-    /// The kernel of a pipeline. Its module is larger than the others together, and is translated where one is asked for.
-    fn pipeline(&self, plan: &PipelinePlan, spec: &LaneSpec) -> Result<Pipelined, DriverError> {
-        let module = Module::load(&self.context, PIPELINE)?;
-        let records = PipelinePlan::records_offset(&spec.layout);
-        Pipelined::new(&module, pipeline::variant(plan), pipeline::lane(plan), records)
+    /// The kernels of a pipeline, for its image and each mask. Their module is larger than the others together, and is translated where one
+    /// is asked for.
+    fn pipelines(&self, spec: &LaneSpec, output: &OutputLayout) -> Result<Vec<Pipelined>, DriverError> {
+        // What does not fit was refused before.
+        let sample = spec.layout.sample();
+        let Some(image) = spec.preprocess.plan(sample).ok().flatten() else { return Ok(Vec::new()) };
+        let (module, records) = (Module::load(&self.context, PIPELINE)?, PipelinePlan::records_offset(&spec.layout));
+        let plans = std::iter::once(image).chain(spec.preprocess.masks(sample).unwrap_or_default());
+        let kernels = plans.filter_map(|plan| {
+            let field = output.field(plan.field)?;
+            let places = PipelinePlaces { frames: field.slot_offset, records, tensor: field.desc.offset };
+            Some(Pipelined::new(&module, pipeline::variant(&plan), pipeline::lane(&plan), places))
+        });
+        kernels.collect()
     }
 
     /// The kernel that only copies.
@@ -61,9 +70,10 @@ impl Modules {
 pub(super) struct Kernels {
     normalized: Option<Normalized>,
     gathered: Option<Gathered>,
-    pipelined: Option<Pipelined>,
-    /// Of each field; none where fingerprints are not asked for.
-    sums: Vec<Sums>,
+    /// Of a pipeline's image and of each of its masks.
+    pipelined: Vec<Pipelined>,
+    /// Of each field, and whether it is read where it arrived; none where fingerprints are not asked for.
+    sums: Vec<(Sums, bool)>,
     /// Bytes of samples that one launch normalises.
     part_bytes: usize,
 }
@@ -78,15 +88,19 @@ impl Kernels {
         let fields = if spec.fingerprints { output.fields() } else { &[] };
         let sums = fields.iter().enumerate().map(|(row, field)| {
             let (bytes, first) = (field.source_bytes(&spec.layout), row * spec.layout.batch_size());
-            Sums::new(&modules.fingerprint, bytes, field.desc.offset, first)
+            // What kernels make of a field is not what is fingerprinted.
+            let offset = if field.is_made { field.slot_offset } else { field.desc.offset };
+            let sums = Sums::new(&modules.fingerprint, bytes, offset, first)?;
+            Ok((sums, field.is_made || row == 0))
         });
-        let sums = sums.collect::<Result<_, _>>()?;
-        Ok(Self { sums, ..Self::without_fingerprints(modules, spec, part_bytes)? })
+        let sums = sums.collect::<Result<_, DriverError>>()?;
+        Ok(Self { sums, ..Self::without_fingerprints(modules, spec, output, part_bytes)? })
     }
 
     pub(super) fn without_fingerprints(
         modules: &Modules,
         spec: &LaneSpec,
+        output: &OutputLayout,
         part_bytes: usize,
     ) -> Result<Self, DriverError> {
         let plan = match &spec.preprocess {
@@ -96,15 +110,13 @@ impl Kernels {
         let normalized = plan.map(|(shape, affine)| Normalized::new(&modules.normalize, shape, affine));
         let gathered = plan.map(|(shape, affine)| Gathered::new(&modules.gather, shape, affine));
         let (normalized, gathered) = (normalized.transpose()?, gathered.transpose()?);
-        // One that does not fit was refused before.
-        let plan = spec.preprocess.plan(spec.layout.sample()).ok().flatten();
-        let pipelined = plan.map(|plan| modules.pipeline(&plan, spec)).transpose()?;
+        let pipelined = modules.pipelines(spec, output)?;
         Ok(Self { normalized, gathered, pipelined, sums: Vec::new(), part_bytes })
     }
 
     /// Whether a kernel makes the tensor.
     pub(super) fn computes(&self) -> bool {
-        self.normalized.is_some() || self.pipelined.is_some()
+        self.normalized.is_some() || !self.pipelined.is_empty()
     }
 
     /// Queues what turns `samples` samples in `from` into the tensor, whose other fields are in `to` already; where there is nothing
@@ -121,13 +133,12 @@ impl Kernels {
             let mut parts = parts(samples, normalized.sample_bytes(), self.part_bytes);
             parts.try_for_each(|part| normalized.launch(stream, from, to, part))?;
         }
-        if let Some(pipelined) = &self.pipelined {
-            pipelined.launch(stream, from, to, samples)?;
-        }
+        self.pipelined.iter().try_for_each(|kernel| kernel.launch(stream, from, to, samples))?;
         let Some(sums) = sums else { return Ok(()) };
-        // The first field is read where it arrived, the others where they are delivered.
-        let mut read = self.sums.iter().zip(std::iter::once(from).chain(std::iter::repeat(to)));
-        read.try_for_each(|(kernel, from)| kernel.launch(stream, &Samples::Following(from), samples, sums))
+        self.sums.iter().try_for_each(|(kernel, where_arrived)| {
+            let read = if *where_arrived { from } else { to };
+            kernel.launch(stream, &Samples::Following(read), samples, sums)
+        })
     }
 
     /// Queues what gathers and normalises the samples at `offsets`, which `on_device` holds too.
@@ -144,7 +155,7 @@ impl Kernels {
             gathered.launch(stream, direct.memory(), offsets, on_device, to)?;
         }
         match (self.sums.first(), sums) {
-            (Some(kernel), Some(sums)) => {
+            (Some((kernel, _)), Some(sums)) => {
                 let from = Samples::Scattered(direct.memory(), offsets, on_device);
                 kernel.launch(stream, &from, offsets.len(), sums)
             }

@@ -9,6 +9,7 @@ use super::driver::{self, DeviceMemory, Event, Memory, PinKind, Stream, wait_for
 use super::kernel::Kernels;
 use crate::backend::LaneSpec;
 use crate::error::{DeviceError, OpenError};
+use crate::preprocess::OutputLayout;
 use crate::staging::HostMemory;
 
 /// How fast kernels move bytes in device memory, read and written, in bytes a second.
@@ -40,18 +41,24 @@ impl CudaBackend {
     pub fn kernel_speed(&self, spec: &LaneSpec, at_least: Duration) -> Result<KernelSpeed, OpenError> {
         crate::Backend::footprint(self, spec)?;
         let lost = self.lost();
-        let measured = self.measure_kernels(spec, at_least);
+        let output = OutputLayout::new(&spec.preprocess, &spec.layout)?;
+        let measured = self.measure_kernels(spec, &output, at_least);
         measured.map_err(|error| lost.allocation("buffers to measure kernels with", 0, error).into())
     }
 
-    fn measure_kernels(&self, spec: &LaneSpec, at_least: Duration) -> Result<KernelSpeed, DriverError> {
+    fn measure_kernels(
+        &self,
+        spec: &LaneSpec,
+        output: &OutputLayout,
+        at_least: Duration,
+    ) -> Result<KernelSpeed, DriverError> {
         let samples = spec.layout.batch_size();
-        let to = spec.preprocess.tensor(&spec.layout, samples).buffer_bytes().unwrap_or(usize::MAX);
+        let to = output.bytes();
         let from = spec.layout.slot_bytes();
         let pair = |_| Ok((DeviceMemory::new(self.context(), from)?, DeviceMemory::new(self.context(), to)?));
         let sets = (0..SETS).map(pair).collect::<Result<Vec<_>, DriverError>>()?;
         // Whole batches: what the kernel reaches, and not what is left to others between its parts.
-        let kernels = Kernels::without_fingerprints(self.modules(), spec, usize::MAX)?;
+        let kernels = Kernels::without_fingerprints(self.modules(), spec, output, usize::MAX)?;
         let copy = self.modules().copy()?;
         let stream = Stream::new(self.context())?;
         let normalize = self.rate(&stream, at_least, |turn| {

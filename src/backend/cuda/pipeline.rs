@@ -38,6 +38,7 @@ pub(super) fn lane(plan: &PipelinePlan) -> PipelineLane {
         left_sited: frame.format().yuv().is_some_and(|yuv| yuv.siting == ChromaSiting::Left).into(),
         whole_words: has_whole_words(frame).into(),
         antialias: pipeline.antialias.into(),
+        keeps_values: plan.is_mask.into(),
         width,
         height,
         channels: count(pipeline.channels.count()),

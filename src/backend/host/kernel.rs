@@ -12,8 +12,25 @@ pub(super) enum Kernel {
     Copy,
     F32(Tables<f32>),
     F16(Tables<f16>),
-    /// With the first byte of the samples' records in a slot.
-    Pipeline(Box<PipelineKernel>, usize),
+    Pipeline(Box<Pipelines>),
+}
+
+/// A pipeline's kernels.
+pub(super) struct Pipelines {
+    image: PipelineKernel,
+    /// By the number of the field.
+    masks: Vec<(usize, PipelineKernel)>,
+    /// The first byte of the samples' records in a slot.
+    records: usize,
+}
+
+impl Pipelines {
+    /// The records in a slot.
+    fn records<'s>(&self, slot: &'s [u8]) -> &'s [f32] {
+        let records = &slot[self.records..];
+        let whole = records.len() - records.len() % (4 * Geometry::WORDS);
+        bytemuck::cast_slice(&records[..whole])
+    }
 }
 
 /// The 256 values of each channel, rounded once from f64 (f16 by way of f32, as the device kernels do).
@@ -28,8 +45,10 @@ impl Kernel {
     /// [`LayoutError`] for a pipeline that does not fit.
     pub(super) fn new(preprocess: &Preprocess, layout: &BatchLayout) -> Result<Self, LayoutError> {
         if let Some(plan) = preprocess.plan(layout.sample())? {
-            let records = PipelinePlan::records_offset(layout);
-            return Ok(Self::Pipeline(Box::new(PipelineKernel::new(plan)), records));
+            let masks = plan.masks(layout.sample())?;
+            let masks = masks.into_iter().map(|plan| (plan.field, PipelineKernel::new(plan))).collect();
+            let (image, records) = (PipelineKernel::new(plan), PipelinePlan::records_offset(layout));
+            return Ok(Self::Pipeline(Box::new(Pipelines { image, masks, records })));
         }
         Ok(match preprocess {
             Preprocess::Raw | Preprocess::Pipeline(_) => Self::Copy,
@@ -53,11 +72,15 @@ impl Kernel {
             Self::Copy => out[..samples.len()].copy_from_slice(samples),
             Self::F32(tables) => tables.run(samples, bytemuck::cast_slice_mut(&mut out[..samples.len() * 4])),
             Self::F16(tables) => tables.run(samples, bytemuck::cast_slice_mut(&mut out[..samples.len() * 2])),
-            Self::Pipeline(kernel, records) => {
-                let records = &slot[*records..];
-                let whole = records.len() - records.len() % (4 * Geometry::WORDS);
-                kernel.run(samples, bytemuck::cast_slice(&records[..whole]), out);
-            }
+            Self::Pipeline(kernels) => kernels.image.run(samples, kernels.records(slot), out),
+        }
+    }
+
+    /// Computes the tensor of a mask, whose samples are these bytes of a slot.
+    pub(super) fn run_mask(&self, field: usize, slot: &[u8], samples: &[u8], out: &mut [u8]) {
+        let Self::Pipeline(kernels) = self else { return };
+        if let Some((_, kernel)) = kernels.masks.iter().find(|(number, _)| *number == field) {
+            kernel.run(samples, kernels.records(slot), out);
         }
     }
 }

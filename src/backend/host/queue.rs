@@ -177,9 +177,15 @@ impl DeviceProgress<StagedSlot, Work> for Device<'_> {
         let layout = &self.queue.layout;
         work.tensor.write(&self.queue.kernel, &slot.memory, layout.payload(slot.samples), layout.payload(1));
         for (number, field) in self.queue.tensors.tail().iter().enumerate() {
-            let (tensor, first) = (field.of(slot.samples), (number + 1) * layout.batch_size());
-            let elements = &slot.memory[field.slot_offset..][..tensor.byte_len()];
-            work.tensor.copy(elements, tensor.offset, field.of(1).byte_len(), first);
+            let (bytes, first) = (field.source_bytes(layout), (number + 1) * layout.batch_size());
+            let samples = &slot.memory[field.slot_offset..][..bytes * slot.samples];
+            let (kernel, offset) = (&self.queue.kernel, field.desc.offset);
+            if field.is_made {
+                let make = |out: &mut [u8]| kernel.run_mask(field.field, &slot.memory, samples, out);
+                work.tensor.make(make, offset, (samples, bytes, first));
+            } else {
+                work.tensor.copy(offset, (samples, bytes, first));
+            }
         }
         work.took = start.map_or(Duration::ZERO, |start| start.elapsed());
         self.freed.push((slot.number, slot.memory));

@@ -91,11 +91,22 @@ impl HostTensor {
         state.sum(&slot[..bytes], sample_bytes, 0);
     }
 
-    /// Copies a field that nothing is computed from to a byte of the output. Its samples' fingerprints are those from `first` on.
-    pub(super) fn copy(&self, elements: &[u8], offset: usize, sample_bytes: usize, first: usize) {
+    /// Copies a field that nothing is computed from to a byte of the output: its samples, the bytes of each, and the place of the first
+    /// one's fingerprint.
+    pub(super) fn copy(&self, offset: usize, field: (&[u8], usize, usize)) {
+        self.make(|out| out[..field.0.len()].copy_from_slice(field.0), offset, field);
+    }
+
+    /// Has a further tensor computed, from a byte of the output on, of such a field.
+    pub(super) fn make(
+        &self,
+        make: impl FnOnce(&mut [u8]),
+        offset: usize,
+        (samples, sample_bytes, first): (&[u8], usize, usize),
+    ) {
         let mut state = self.lock();
-        state.memory[offset..offset + elements.len()].copy_from_slice(elements);
-        state.sum(elements, sample_bytes, first);
+        make(&mut state.memory[offset..]);
+        state.sum(samples, sample_bytes, first);
     }
 
     /// Marks one submission as finished.

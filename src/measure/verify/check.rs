@@ -8,7 +8,7 @@ use crate::error::OpenError;
 use crate::layout::{BatchLayout, Placement};
 use crate::loader::{Batch, Geometries, LoaderOptions, Sampler, staged_layout};
 use crate::measure::outcome::{Mismatch, VerifyError};
-use crate::preprocess::{Fingerprint, OutputLayout, fingerprint, sample_fingerprint};
+use crate::preprocess::{Fingerprint, OutputField, OutputLayout, fingerprint, sample_fingerprint};
 use crate::source::{SampleContext, Source};
 use crate::staging::SampleBuffer;
 
@@ -18,6 +18,8 @@ pub(in crate::measure) struct Checker {
     layout: BatchLayout,
     tensors: OutputLayout,
     oracle: Oracle,
+    /// Of a pipeline's masks, by the number of the field.
+    masks: Vec<(usize, Oracle)>,
     /// Of a loader with a pipeline.
     geometries: Option<Geometries>,
     /// The loader's; zero where it has none.
@@ -36,11 +38,12 @@ impl Checker {
         let layout = staged_layout(&options.preprocess, &source.layout(), options.batch_size)?;
         let sample = SampleBuffer::new(layout.sample().clone())?;
         let oracle = Oracle::new(&options.preprocess, layout.sample())?;
+        let masks = Oracle::masks(&options.preprocess, layout.sample())?;
         let geometries = Geometries::new(&options.preprocess, &source.layout(), options.seed.unwrap_or_default())?;
         let (tensors, fields) = (OutputLayout::new(&options.preprocess, &layout)?, layout.sample().fields().len());
         let (bytes, ends) = (vec![Vec::new(); fields], vec![Vec::new(); fields]);
         let (seed, indices) = (options.seed.unwrap_or_default(), Vec::new());
-        Ok(Self { source, layout, tensors, oracle, geometries, seed, epoch: 0, indices, bytes, ends, sample })
+        Ok(Self { source, layout, tensors, oracle, masks, geometries, seed, epoch: 0, indices, bytes, ends, sample })
     }
 
     pub(in crate::measure) fn source(&self) -> &dyn Source {
@@ -130,12 +133,28 @@ impl Checker {
             let number = batch.number();
             let read = batch.read_field(field.field);
             let read = read.map_err(|source| VerifyError::ReadBack { batch: number, source })?;
-            if read.as_deref() != Some(&self.bytes[field.field]) {
+            let is_right = match self.masks.iter().find(|(number, _)| *number == field.field) {
+                Some((_, oracle)) => read.is_some_and(|tensor| self.is_mask(field, oracle, &tensor)),
+                None => read.as_deref() == Some(&self.bytes[field.field]),
+            };
+            if !is_right {
                 let field = self.layout.sample().fields()[field.field].name().to_owned();
                 return Err(Mismatch::Field { batch: number, field }.into());
             }
         }
         Ok(())
+    }
+
+    /// Whether a whole tensor is what the samples' masks should become.
+    fn is_mask(&self, field: &OutputField, oracle: &Oracle, tensor: &[u8]) -> bool {
+        let (bytes, each) = (&self.bytes[field.field], field.of(1).byte_len());
+        let pairs = bytes.chunks_exact(field.source_bytes(&self.layout)).zip(tensor.chunks_exact(each));
+        let mut samples = self.indices.iter().zip(pairs);
+        tensor.len() == self.indices.len() * each
+            && samples.all(|(&index, (sample, tensor))| {
+                let geometry = self.geometries.as_ref().and_then(|of| of.of(index, self.epoch).ok());
+                oracle.compare(geometry.as_ref(), sample, tensor).is_none()
+            })
     }
 
     /// Compares a whole tensor with what the samples that were read should become.

@@ -35,6 +35,13 @@ impl Oracle {
         }
     }
 
+    /// What the masks of a pipeline should become, by the number of the field.
+    pub(super) fn masks(preprocess: &Preprocess, sample: &SampleLayout) -> Result<Vec<(usize, Self)>, LayoutError> {
+        let Preprocess::Pipeline(pipeline) = preprocess else { return Ok(Vec::new()) };
+        let masks = PipelineOracle::masks(pipeline, sample)?.into_iter();
+        Ok(masks.map(|(field, oracle)| (field, Self::Pipeline(Box::new(oracle)))).collect())
+    }
+
     /// The first value of a sample's tensor that is wrong. Samples of a pipeline have a geometry.
     pub(super) fn compare(&self, geometry: Option<&Geometry>, sample: &[u8], tensor: &[u8]) -> Option<Wrong> {
         match (self, geometry) {

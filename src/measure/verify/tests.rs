@@ -189,3 +189,20 @@ fn every_field_is_compared_and_a_wrong_one_is_named() {
     let masks = run_with(Some("mask"));
     assert!(matches!(masks, Err(VerifyError::Wrong(Mismatch::Fingerprint { index: 7, .. }))), "{masks:?}");
 }
+
+#[test]
+fn a_mask_is_compared_with_what_its_geometry_makes_of_it() {
+    let sample = SampleLayout::new([
+        Field::image("image", 7, 5, 3).expect("a field"),
+        Field::image("mask", 7, 5, 1).expect("a field"),
+    ]);
+    let source: Arc<dyn Source> = Arc::new(random_images(sample.expect("a sample"), 9, 3).expect("in memory"));
+    let filled = |fill| options(Pipeline::yolo(8).with_mask("mask", fill).into());
+    assert_eq!(run(&source, &filled(255), ALL).expect("right").samples, 9);
+    let mut loader = Loader::new(&HostBackend::new(), Arc::clone(&source), filled(0)).expect("a loader");
+    let batch = loader.epoch(0).next().expect("a batch").expect("no error");
+    let mut checker = Checker::new(source, &filled(255)).expect("fits");
+    checker.read(0, 0, batch.indices()).expect("read");
+    let error = checker.further_tensors(&batch).expect_err("the letterbox is filled otherwise");
+    assert!(error.to_string().contains("mask"), "{error}");
+}

@@ -13,6 +13,7 @@ mod color;
 mod draws;
 mod dtype;
 mod geometry;
+mod mask;
 mod oracle;
 mod place;
 mod plan;
@@ -22,6 +23,7 @@ mod recipe;
 
 pub use dtype::{Quantization, TensorType};
 pub use geometry::Geometry;
+pub use mask::Mask;
 pub use oracle::{PipelineOracle, PipelineValue};
 pub use plan::GEOMETRY;
 pub(crate) use plan::PipelinePlan;
@@ -81,6 +83,8 @@ pub struct Pipeline {
     pub layout: TensorLayout,
     /// Element type of the tensor.
     pub dtype: TensorType,
+    /// Further fields that share the image's geometry.
+    pub masks: Vec<Mask>,
 }
 
 impl Pipeline {
@@ -102,6 +106,7 @@ impl Pipeline {
             std: vec![1.0; 3],
             layout: TensorLayout::default(),
             dtype: TensorType::default(),
+            masks: Vec::new(),
         }
     }
 
@@ -176,7 +181,8 @@ impl Pipeline {
         let frame = field.as_frame().ok_or_else(|| LayoutError::NotAFrame { layout: field.to_string() })?;
         check_affine(&self.mean, &self.std, self.channels.count())?;
         self.check_numbers()?;
-        self.tensor_size(&frame).map(drop)
+        self.tensor_size(&frame)?;
+        self.check_masks(sample, &frame)
     }
 
     /// Ranges that are upside down, probabilities that are none, and values that are not finite.

@@ -23,6 +23,9 @@ pub struct PipelineValue {
     pub bound: f64,
 }
 
+/// What a mask's channel is made of.
+const ITSELF: [f64; 4] = [1.0, 0.0, 0.0, 0.0];
+
 /// A weighted stored pixel.
 type Tap = (usize, f64);
 
@@ -33,6 +36,15 @@ impl PipelineOracle {
     /// As [`Pipeline::validate`].
     pub fn new(pipeline: &Pipeline, sample: &SampleLayout) -> Result<Self, LayoutError> {
         PipelinePlan::new(pipeline, sample).map(|plan| Self { plan })
+    }
+
+    /// For the masks of samples of this layout: the number of each one's field, and its oracle.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub fn masks(pipeline: &Pipeline, sample: &SampleLayout) -> Result<Vec<(usize, Self)>, LayoutError> {
+        let plans = PipelinePlan::new(pipeline, sample)?.masks(sample)?;
+        Ok(plans.into_iter().map(|plan| (plan.field, Self { plan })).collect())
     }
 
     /// The tensor of one frame, in the order of its elements.
@@ -111,7 +123,7 @@ impl PipelineOracle {
             }
         }
         std::array::from_fn(|channel| {
-            let row = geometry.color[channel].map(f64::from);
+            let row = if self.plan.is_mask { ITSELF } else { geometry.color[channel].map(f64::from) };
             let mixed = row[0] * sums[0] + row[1] * sums[1] + row[2] * sums[2] + row[3];
             // Weights, sums and the map in f32: some units of 2^-23 of the largest value for each tap that is added up.
             let gain = row[..3].iter().map(|factor| factor.abs()).sum::<f64>() + row[3].abs() / 255.0;

@@ -1,6 +1,6 @@
 //! A recipe for frames of one layout: what loaders and kernels are made of.
 
-use super::{Geometry, Pipeline, TensorLayout};
+use super::{Geometry, Mask, Pipeline, TensorLayout};
 use crate::error::LayoutError;
 use crate::layout::{BatchLayout, Element, Field, FrameLayout, SampleLayout};
 
@@ -14,6 +14,10 @@ pub(crate) struct PipelinePlan {
     pub(crate) frame: FrameLayout,
     /// Rows and columns of the tensor.
     pub(crate) size: (usize, usize),
+    /// The number of the frames' field.
+    pub(crate) field: usize,
+    /// Whether the field shares the image's geometry, and none of its colours.
+    pub(crate) is_mask: bool,
 }
 
 impl PipelinePlan {
@@ -23,7 +27,23 @@ impl PipelinePlan {
         pipeline.validate(sample)?;
         let field = sample.first();
         let frame = field.as_frame().ok_or_else(|| LayoutError::NotAFrame { layout: field.to_string() })?;
-        Ok(Self { size: pipeline.tensor_size(&frame)?, pipeline: pipeline.clone(), frame })
+        let size = pipeline.tensor_size(&frame)?;
+        Ok(Self { size, pipeline: pipeline.clone(), frame, field: 0, is_mask: false })
+    }
+
+    /// What makes the tensors of the image's masks.
+    ///
+    /// # Errors
+    /// As [`Pipeline::validate`].
+    pub(crate) fn masks(&self, sample: &SampleLayout) -> Result<Vec<Self>, LayoutError> {
+        let plan = |mask: &Mask| {
+            let no_field = || LayoutError::Pipeline { step: "masks", reason: format!("there is no `{}`", mask.field) };
+            let field = Pipeline::mask_field(sample, mask).ok_or_else(no_field)?;
+            let layout = &sample.fields()[field];
+            let frame = layout.as_frame().ok_or_else(|| LayoutError::NotAFrame { layout: layout.to_string() })?;
+            Ok(Self { pipeline: self.pipeline.of_mask(mask), frame, size: self.size, field, is_mask: true })
+        };
+        self.pipeline.masks.iter().map(plan).collect()
     }
 
     /// The sample with this seed. The steps fit, as `new` found.
@@ -35,12 +55,19 @@ impl PipelinePlan {
     }
 
     /// The dimensions of one sample's tensor.
-    pub(crate) fn dims(&self) -> [usize; 3] {
+    pub(crate) fn dims(&self) -> Vec<usize> {
         let ((h, w), c) = (self.size, self.pipeline.channels.count());
         match self.pipeline.layout {
-            TensorLayout::Nchw => [c, h, w],
-            TensorLayout::Nhwc => [h, w, c],
+            _ if self.is_mask => vec![h, w],
+            TensorLayout::Nchw => vec![c, h, w],
+            TensorLayout::Nhwc => vec![h, w, c],
         }
+    }
+
+    /// Bytes of one sample's tensor.
+    #[cfg(any(feature = "wgpu", feature = "cuda"))]
+    pub(crate) fn tensor_bytes(&self) -> usize {
+        self.dims().iter().product::<usize>() * self.pipeline.dtype.element().size()
     }
 
     /// Scale and sum of each channel as kernels take them, and what they write around the image. Channels that the tensor lacks have

@@ -25,6 +25,8 @@ pub(in super::super) struct PipelineLane {
     /// Pixels of four bytes lie at multiples of four.
     pub(in super::super) whole_words: u32,
     pub(in super::super) antialias: u32,
+    /// A mask, whose values stay what they are.
+    pub(in super::super) keeps_values: u32,
     /// Of the tensor.
     pub(in super::super) width: u32,
     pub(in super::super) height: u32,
@@ -75,12 +77,19 @@ impl PipelineVariant {
     }
 }
 
-/// The kernel of a lane with a pipeline.
+/// Where the kernel of one field reads and writes, as first bytes in a slot and in the output.
+#[derive(Clone, Copy, Debug)]
+pub(in super::super) struct PipelinePlaces {
+    pub(in super::super) frames: usize,
+    pub(in super::super) records: usize,
+    pub(in super::super) tensor: usize,
+}
+
+/// The kernel of one field of a lane with a pipeline.
 #[derive(Debug)]
 pub(in super::super) struct Pipelined {
     lane: PipelineLane,
-    /// The first byte of the records in a slot.
-    records: usize,
+    places: PipelinePlaces,
     function: Function,
 }
 
@@ -89,9 +98,9 @@ impl Pipelined {
         module: &Arc<Module>,
         variant: PipelineVariant,
         lane: PipelineLane,
-        records: usize,
+        places: PipelinePlaces,
     ) -> Result<Self, DriverError> {
-        Ok(Self { lane, records, function: Function::new(module, &variant.name())? })
+        Ok(Self { lane, places, function: Function::new(module, &variant.name())? })
     }
 
     /// Queues the kernel for the first `samples` samples of a slot's bytes.
@@ -103,12 +112,15 @@ impl Pipelined {
         samples: usize,
     ) -> Result<(), DriverError> {
         let (lane, count) = (&self.lane, samples as u64);
-        check(samples > 0 && count * lane.sample_bytes <= self.records as u64)?;
-        check(self.records.is_multiple_of(4) && self.records + samples * RECORD <= slot.bytes())?;
+        let PipelinePlaces { frames, records, tensor } = self.places;
+        check(samples > 0 && frames as u64 + count * lane.sample_bytes <= records as u64)?;
+        check([frames, records, tensor].iter().all(|at| at.is_multiple_of(4)))?;
+        check(records + samples * RECORD <= slot.bytes())?;
         check(lane.groups == PipelineLane::groups_for(lane.width * lane.height))?;
-        check(count * lane.sample_tensor_bytes() <= to.bytes() as u64)?;
-        let records = slot.address + self.records as u64;
-        let mut args = [arg(&slot.address), arg(&records), arg(&to.address), arg(lane)];
+        check(tensor as u64 + count * lane.sample_tensor_bytes() <= to.bytes() as u64)?;
+        let (frames, records) = (slot.address + frames as u64, slot.address + records as u64);
+        let tensor = to.address + tensor as u64;
+        let mut args = [arg(&frames), arg(&records), arg(&tensor), arg(lane)];
         // SAFETY: these are the parameters of every kernel of `pipeline.cu`. It writes the samples' elements, which fit the tensor, and
         // reads their records and frames, which lie in the slot. Which of a frame's bytes those are is for the record to say, which the
         // loader computes inside of the frame.

@@ -49,7 +49,8 @@ impl PipelineKernel {
     }
 
     fn sample(&self, frame: &[u8], words: &[f32; Geometry::WORDS], tensor: &mut [u8], scratch: &mut Scratch) {
-        let (record, (height, width)) = (Record::new(words, &self.plan.frame), self.plan.size);
+        let record = Record::new(words, &self.plan.frame, self.plan.is_mask);
+        let (height, width) = self.plan.size;
         let Scratch { columns, rows, lines } = scratch;
         let pipeline = &self.plan.pipeline;
         columns.set(width, &record.axes[0], pipeline.filter, pipeline.antialias);

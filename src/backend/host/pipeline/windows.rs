@@ -24,13 +24,14 @@ pub(super) struct Axis {
 pub(super) struct Record {
     pub(super) axes: [Axis; 2],
     pub(super) transposed: bool,
-    color: [[f32; 4]; 3],
+    /// None of a mask, whose pixels stay what they are.
+    color: Option<[[f32; 4]; 3]>,
 }
 
 impl Record {
     /// A record that is right is taken as it is; no other one reads outside of the frame.
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // Whole numbers below 2^15.
-    pub(super) fn new(words: &[f32; Geometry::WORDS], frame: &FrameLayout) -> Self {
+    pub(super) fn new(words: &[f32; Geometry::WORDS], frame: &FrameLayout, is_mask: bool) -> Self {
         let sides = [frame.width(), frame.height()].map(|side| i32::try_from(side).unwrap_or(i32::MAX));
         let code = words[8] as u32;
         let transposed = code & 4 != 0;
@@ -46,13 +47,15 @@ impl Record {
                 mirrored: code & (1 << axis) != 0,
             }
         };
-        let color = std::array::from_fn(|row| std::array::from_fn(|column| words[12 + 4 * row + column]));
+        let row = |row: usize| std::array::from_fn(|column| words[12 + 4 * row + column]);
+        let color = (!is_mask).then(|| std::array::from_fn(row));
         Self { axes: [axis(0), axis(1)], transposed, color }
     }
 
     /// A pixel's channels from 0 to 255.
     pub(super) fn mix(&self, [a, b, c]: [f32; 3]) -> [f32; 3] {
-        self.color.map(|row| (row[0] * a + row[1] * b + row[2] * c + row[3]).clamp(0.0, 255.0))
+        let Some(color) = self.color else { return [a, b, c] };
+        color.map(|row| (row[0] * a + row[1] * b + row[2] * c + row[3]).clamp(0.0, 255.0))
     }
 }
 

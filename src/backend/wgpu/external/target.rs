@@ -4,7 +4,7 @@ use super::super::kernel::{At, Bindings, alignment};
 use super::super::lane::WgpuLane;
 use super::super::tensor::{TensorMemory, WgpuTensor};
 use super::error::{ResourceError, SubmitError, check_buffer};
-use crate::layout::{VECTOR_ALIGN, align_up};
+use crate::layout::{COPY_ALIGN, VECTOR_ALIGN, align_up};
 use crate::preprocess::{OutputField, OutputLayout, Preprocess};
 
 impl WgpuLane {
@@ -22,7 +22,7 @@ impl WgpuLane {
         let (storage, copied) = (wgpu::BufferUsages::STORAGE, wgpu::BufferUsages::COPY_DST);
         let (usages, align) = match &self.spec.preprocess {
             Preprocess::Raw if !by_kernel => (copied, wgpu::COPY_BUFFER_ALIGNMENT),
-            _ if self.target_fields().next().is_none() => (storage, self.alignment()),
+            _ if self.copied_to_target().next().is_none() => (storage, self.alignment()),
             _ => (storage | copied, self.alignment()),
         };
         check_buffer("the target buffer", target, usages, (offset, align), self.target_bytes(tensors, samples))
@@ -33,8 +33,8 @@ impl WgpuLane {
         alignment(&self.backend.device().limits())
     }
 
-    /// The fields behind the first that a target gets.
-    fn target_fields(&self) -> impl Iterator<Item = &OutputField> {
+    /// The fields behind the first that are copied to a target.
+    fn copied_to_target(&self) -> impl Iterator<Item = &OutputField> {
         let geometry = self.geometry_field();
         self.copied_fields.iter().filter(move |field| Some(field.field) != geometry)
     }
@@ -44,12 +44,13 @@ impl WgpuLane {
         if matches!(self.spec.preprocess, Preprocess::Raw) {
             return self.spec.layout.copy_bytes(samples) as u64;
         }
-        let first = align_up(tensors.first().of(samples).byte_len(), VECTOR_ALIGN).unwrap_or(usize::MAX) as u64;
-        let tail = self.target_fields().map(|field| {
+        let end = |field: &OutputField, align: usize| {
             let tensor = field.of(samples);
-            tensor.offset as u64 + (tensor.byte_len() as u64).next_multiple_of(wgpu::COPY_BUFFER_ALIGNMENT)
-        });
-        tail.fold(first, u64::max)
+            align_up(tensor.byte_len(), align).unwrap_or(usize::MAX).saturating_add(tensor.offset) as u64
+        };
+        let made = tensors.fields().iter().filter(|field| field.is_made).map(|field| end(field, VECTOR_ALIGN));
+        let copied = self.copied_to_target().map(|field| end(field, COPY_ALIGN));
+        made.chain(copied).max().unwrap_or_default()
     }
 
     /// A tensor in a buffer of the application's that was checked, for one submission of `samples` samples out of a slot.

@@ -36,6 +36,8 @@ struct FieldKernel {
     segments: Vec<Segment>,
     constants: Uniforms,
     groups_per_sample: usize,
+    /// Whether its bytes are read where they arrived, and not where they are delivered.
+    where_arrived: bool,
 }
 
 impl FingerprintKernel {
@@ -51,15 +53,19 @@ impl FingerprintKernel {
         })
     }
 
-    /// For each field one bind group a segment. The first field is read where it arrived, the others where they are delivered.
+    /// For each field one bind group a segment. The first field, and what kernels make others of, is read where it arrived, and the others
+    /// where they are delivered.
     pub fn bind(
         &self,
         device: &wgpu::Device,
         [source, output]: [&wgpu::Buffer; 2],
         sums: &wgpu::Buffer,
     ) -> Vec<Vec<Part>> {
-        let read = std::iter::once(source).chain(std::iter::repeat(output));
-        self.fields.iter().zip(read).map(|(field, read)| field.bind(device, read, (sums, self.sums_bytes))).collect()
+        let bind = |field: &FieldKernel| {
+            let read = if field.where_arrived { source } else { output };
+            field.bind(device, read, (sums, self.sums_bytes))
+        };
+        self.fields.iter().map(bind).collect()
     }
 
     pub fn encode(&self, pass: &mut wgpu::ComputePass<'_>, fields: &[Vec<Part>], samples: usize) {
@@ -77,8 +83,9 @@ impl FieldKernel {
     fn new(device: &wgpu::Device, spec: &LaneSpec, first: usize, field: &OutputField) -> Result<Self, OpenError> {
         let limits = device.limits();
         let (batch, sample_bytes) = (spec.layout.batch_size(), field.source_bytes(&spec.layout));
-        // That of the first field is zero, which is where it arrives too.
-        let segments = Binding::new(&limits).fingerprint(batch, field.desc.offset, sample_bytes)?;
+        let where_arrived = field.is_made || field.desc.offset == 0;
+        let offset = if where_arrived { field.slot_offset } else { field.desc.offset };
+        let segments = Binding::new(&limits).fingerprint(batch, offset, sample_bytes)?;
         let (steps, groups_per_sample) = steps_and_groups(sample_bytes, limits.max_compute_workgroups_per_dimension);
         let overrides = [("sample_bytes", sample_bytes as f64), ("steps", steps as f64)];
         let entries = [StorageEntry::ReadWrite, StorageEntry::Read, StorageEntry::Uniform];
@@ -88,6 +95,7 @@ impl FieldKernel {
             constants: Uniforms::new(device, "fingerprint", records)?,
             segments,
             groups_per_sample,
+            where_arrived,
         })
     }
 

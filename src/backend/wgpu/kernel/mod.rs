@@ -16,7 +16,7 @@ mod texture;
 use fingerprint::FingerprintKernel;
 pub(crate) use gather::{GatherKernels, GatherOutput, GatherSource};
 use normalize::NormalizeKernel;
-use pipeline::PipelineKernel;
+use pipeline::PipelineKernels;
 pub(crate) use program::At;
 use program::Part;
 pub(crate) use segments::{alignment, check_limits, fingerprint_bytes};
@@ -37,13 +37,13 @@ pub(crate) struct Kernels {
 #[derive(Debug)]
 enum TensorKernel {
     Normalize(NormalizeKernel),
-    Pipeline(PipelineKernel),
+    Pipeline(PipelineKernels),
 }
 
 impl TensorKernel {
     fn new(device: &wgpu::Device, spec: &LaneSpec) -> Result<Option<Self>, OpenError> {
         if let Some(plan) = spec.preprocess.plan(spec.layout.sample())? {
-            return PipelineKernel::new(device, spec, &plan).map(|kernel| Some(Self::Pipeline(kernel)));
+            return PipelineKernels::new(device, spec, plan).map(|kernel| Some(Self::Pipeline(kernel)));
         }
         match &spec.preprocess {
             Preprocess::Normalize(normalize) => Ok(NormalizeKernel::new(device, spec, normalize)?.map(Self::Normalize)),
@@ -55,7 +55,8 @@ impl TensorKernel {
 /// Bind groups for one triple of buffers. Keeps the buffers alive.
 #[derive(Debug)]
 pub(crate) struct Bindings {
-    tensor: Vec<Part>,
+    /// By the kernel's tensors.
+    tensor: Vec<Vec<Part>>,
     fingerprint: Vec<Vec<Part>>,
     sums: Option<wgpu::Buffer>,
 }
@@ -91,7 +92,7 @@ impl Kernels {
         fingerprints: Option<&wgpu::Buffer>,
     ) -> Bindings {
         let made = match &self.tensor {
-            Some(TensorKernel::Normalize(kernel)) => kernel.bind(device, source, tensor),
+            Some(TensorKernel::Normalize(kernel)) => vec![kernel.bind(device, source, tensor)],
             Some(TensorKernel::Pipeline(kernel)) => kernel.bind(device, source, tensor),
             None => Vec::new(),
         };
@@ -116,7 +117,7 @@ impl Kernels {
         samples: usize,
     ) -> Bindings {
         let made = match &self.tensor {
-            Some(TensorKernel::Normalize(kernel)) => kernel.bind_at(device, source, tensor, samples),
+            Some(TensorKernel::Normalize(kernel)) => vec![kernel.bind_at(device, source, tensor, samples)],
             Some(TensorKernel::Pipeline(kernel)) => kernel.bind_at(device, (source, records), tensor, samples),
             None => Vec::new(),
         };
@@ -136,8 +137,10 @@ impl Kernels {
             timestamp_writes: None,
         });
         match &self.tensor {
-            Some(TensorKernel::Normalize(kernel)) => kernel.encode(&mut pass, &bindings.tensor, samples),
-            Some(TensorKernel::Pipeline(kernel)) => kernel.encode(&mut pass, &bindings.tensor, samples),
+            Some(TensorKernel::Normalize(kernel)) => {
+                bindings.tensor.iter().for_each(|parts| kernel.encode(&mut pass, parts, samples));
+            }
+            Some(TensorKernel::Pipeline(kernels)) => kernels.encode(&mut pass, &bindings.tensor, samples),
             None => {}
         }
         if let Some(kernel) = &self.fingerprint {

@@ -5,18 +5,58 @@ use super::segments::{Binding, Segment};
 use crate::backend::LaneSpec;
 use crate::error::OpenError;
 use crate::layout::{ChromaSiting, FrameLayout, PixelFormat};
-use crate::preprocess::{Filter, Geometry, PipelinePlan, TensorLayout, TensorType};
+use crate::preprocess::{Filter, Geometry, OutputLayout, PipelinePlan, TensorLayout, TensorType};
 
 const SHADER: &str =
     concat!(include_str!("../../../../shaders/half.wgsl"), include_str!("../../../../shaders/pipeline.wgsl"));
 
-/// The kernel for one lane's frames, the batch's segments, and their constants.
+/// The kernels for one lane's frames: for the image's, and for those of each mask.
 #[derive(Debug)]
-pub(super) struct PipelineKernel {
+pub(super) struct PipelineKernels(Vec<PipelineKernel>);
+
+impl PipelineKernels {
+    /// # Errors
+    /// As [`check_limits`](super::check_limits), and the device's.
+    pub fn new(device: &wgpu::Device, spec: &LaneSpec, plan: PipelinePlan) -> Result<Self, OpenError> {
+        let (masks, output) = (plan.masks(spec.layout.sample())?, OutputLayout::new(&spec.preprocess, &spec.layout)?);
+        let plans = std::iter::once(plan).chain(masks);
+        let kernels = plans.filter_map(|plan| {
+            let field = output.field(plan.field)?;
+            Some(PipelineKernel::new(device, spec, &plan, (field.slot_offset as u64, field.desc.offset as u64)))
+        });
+        kernels.collect::<Result<_, _>>().map(Self)
+    }
+
+    /// Of each kernel one bind group a segment.
+    pub fn bind(&self, device: &wgpu::Device, source: &wgpu::Buffer, tensor: &wgpu::Buffer) -> Vec<Vec<Part>> {
+        self.0.iter().map(|kernel| kernel.bind(device, source, tensor)).collect()
+    }
+
+    /// The same for the first `samples` samples, which lie anywhere, with their records where a slot has them or in a buffer of their own.
+    pub fn bind_at(
+        &self,
+        device: &wgpu::Device,
+        source: (At<'_>, Option<&wgpu::Buffer>),
+        tensor: At<'_>,
+        samples: usize,
+    ) -> Vec<Vec<Part>> {
+        self.0.iter().map(|kernel| kernel.bind_at(device, source, tensor, samples)).collect()
+    }
+
+    pub fn encode(&self, pass: &mut wgpu::ComputePass<'_>, parts: &[Vec<Part>], samples: usize) {
+        self.0.iter().zip(parts).for_each(|(kernel, parts)| kernel.encode(pass, parts, samples));
+    }
+}
+
+/// The kernel for the frames of one field, the batch's segments, and their constants.
+#[derive(Debug)]
+struct PipelineKernel {
     program: Program,
     segments: Vec<Segment>,
     constants: Uniforms,
     records: std::ops::Range<u64>,
+    /// The first byte of the field in a slot, and of its tensor in the output.
+    offsets: (u64, u64),
     /// Bytes of one sample, and of its tensor.
     sizes: (usize, usize),
     work: Work,
@@ -61,9 +101,14 @@ impl Work {
 }
 
 impl PipelineKernel {
-    pub fn new(device: &wgpu::Device, spec: &LaneSpec, plan: &PipelinePlan) -> Result<Self, OpenError> {
+    fn new(
+        device: &wgpu::Device,
+        spec: &LaneSpec,
+        plan: &PipelinePlan,
+        offsets: (u64, u64),
+    ) -> Result<Self, OpenError> {
         let limits = device.limits();
-        let segments = Binding::new(&limits).normalize(spec)?;
+        let segments = Binding::new(&limits).pipeline(spec, plan)?;
         let work = Work::of(plan, limits.max_compute_workgroups_per_dimension);
         let entries = [StorageEntry::Read, StorageEntry::Read, StorageEntry::ReadWrite, StorageEntry::Uniform];
         let runs = segments.iter().map(|segment| [segment.samples.start as u64, segment.samples.len() as u64]);
@@ -73,7 +118,8 @@ impl PipelineKernel {
             program: Program::new(device, SHADER, work.entry(), &constants(plan), &[&entries])?,
             constants: Uniforms::new(device, "pipeline", runs)?,
             records: first..first + record_bytes * spec.layout.batch_size() as u64,
-            sizes: (spec.layout.payload(1), spec.preprocess.tensor(&spec.layout, 1).byte_len()),
+            offsets,
+            sizes: (plan.frame.byte_len(), plan.tensor_bytes()),
             segments,
             work,
             most_groups: limits.max_compute_workgroups_per_dimension,
@@ -81,18 +127,20 @@ impl PipelineKernel {
     }
 
     /// One bind group a segment.
-    pub fn bind(&self, device: &wgpu::Device, source: &wgpu::Buffer, tensor: &wgpu::Buffer) -> Vec<Part> {
+    fn bind(&self, device: &wgpu::Device, source: &wgpu::Buffer, tensor: &wgpu::Buffer) -> Vec<Part> {
+        let from = At { buffer: source, offset: self.offsets.0 };
+        let to = At { buffer: tensor, offset: self.offsets.1 };
         let bind = |(index, segment): (usize, &Segment)| {
             let constants = (&self.constants.buffer, &self.constants.range(index));
-            let (pixels, records) = ((source, &segment.source), (source, &self.records));
-            let group = self.program.bind(device, &[pixels, records, (tensor, &segment.tensor), constants]);
+            let (pixels, records) = ((source, &from.range(&segment.source)), (source, &self.records));
+            let to = (tensor, &to.range(&segment.tensor));
+            let group = self.program.bind(device, &[pixels, records, to, constants]);
             Part { samples: segment.samples.clone(), group }
         };
         self.segments.iter().enumerate().map(bind).collect()
     }
 
-    /// The same for the first `samples` samples, which lie anywhere, with their records where a slot has them or in a buffer of their own.
-    pub fn bind_at(
+    fn bind_at(
         &self,
         device: &wgpu::Device,
         (source, records): (At<'_>, Option<&wgpu::Buffer>),
@@ -101,6 +149,8 @@ impl PipelineKernel {
     ) -> Vec<Part> {
         let own = 0..self.records.end - self.records.start;
         let records = records.map_or((source.buffer, self.records.clone()), |records| (records, own));
+        let source = At { offset: source.offset + self.offsets.0, ..source };
+        let tensor = At { offset: tensor.offset + self.offsets.1, ..tensor };
         let bind = |(index, segment): (usize, &Segment)| {
             let first = segment.first(samples, self.sizes.0, self.sizes.1)?;
             let constants = (&self.constants.buffer, &self.constants.range(index));
@@ -112,7 +162,7 @@ impl PipelineKernel {
         self.segments.iter().enumerate().filter_map(bind).collect()
     }
 
-    pub fn encode(&self, pass: &mut wgpu::ComputePass<'_>, parts: &[Part], samples: usize) {
+    fn encode(&self, pass: &mut wgpu::ComputePass<'_>, parts: &[Part], samples: usize) {
         pass.set_pipeline(&self.program.pipeline);
         for part in parts {
             let count = part.count(samples);
@@ -144,6 +194,7 @@ fn constants(plan: &PipelinePlan) -> Vec<(&'static str, f64)> {
     all.extend([
         ("taps", f64::from(taps)),
         ("antialias", flag(pipeline.antialias)),
+        ("keeps_values", flag(plan.is_mask)),
         ("width", width as f64),
         ("height", height as f64),
         ("channels", pipeline.channels.count() as f64),

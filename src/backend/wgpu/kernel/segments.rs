@@ -6,7 +6,7 @@ use super::program::GROUP;
 use crate::backend::{LaneSpec, Strategy};
 use crate::error::{DeviceError, LayoutError, OpenError};
 use crate::layout::{COPY_ALIGN, VECTOR_ALIGN, align_up, samples_per_binding};
-use crate::preprocess::OutputLayout;
+use crate::preprocess::{OutputLayout, PipelinePlan};
 
 /// Bytes of one sample's fingerprint: two words.
 const FINGERPRINT_BYTES: usize = 8;
@@ -66,19 +66,33 @@ impl Binding {
 
     /// Segments for what makes tensors, which start at aligned addresses in both buffers.
     pub fn normalize(self, spec: &LaneSpec) -> Result<Vec<Segment>, OpenError> {
-        let batch = spec.layout.batch_size();
-        let sizes = [spec.layout.payload(1), spec.preprocess.tensor(&spec.layout, 1).byte_len()];
+        self.tensors(
+            spec.layout.batch_size(),
+            [spec.layout.payload(1), spec.preprocess.tensor(&spec.layout, 1).byte_len()],
+        )
+    }
+
+    /// Those for so many samples of these bytes, and of these in the tensor. Both fill up their last vector.
+    fn tensors(self, batch: usize, sizes: [usize; 2]) -> Result<Vec<Segment>, OpenError> {
         let per = samples_per_binding(batch, &sizes, self.limit, self.align)
             .ok_or_else(|| self.refused("an aligned run of samples and their tensor", sizes[0].max(sizes[1])))?;
-        let bytes = [spec.layout.first_bytes(), tensor_bytes(spec)?];
+        let whole = |size: usize| size.checked_mul(batch).and_then(|bytes| align_up(bytes, VECTOR_ALIGN));
+        let overflow = LayoutError::Overflow { what: "the tensor's byte count" };
+        let (Some(source), Some(tensor)) = (whole(sizes[0]), whole(sizes[1])) else { return Err(overflow.into()) };
         let cut = |buffer: usize, samples: &Range<usize>| {
-            let end = if samples.end == batch { bytes[buffer] } else { samples.end * sizes[buffer] };
+            let end = if samples.end == batch { [source, tensor][buffer] } else { samples.end * sizes[buffer] };
             (samples.start * sizes[buffer]) as u64..end as u64
         };
         let runs = (0..batch).step_by(per).map(|start| start..batch.min(start.saturating_add(per)));
         Ok(runs
             .map(|samples| Segment { source: cut(0, &samples), skip: 0, tensor: cut(1, &samples), samples })
             .collect())
+    }
+
+    /// Segments for what makes a pipeline's tensor, counted from the first byte of the field in a slot and of the tensor in the output.
+    pub fn pipeline(self, spec: &LaneSpec, plan: &PipelinePlan) -> Result<Vec<Segment>, OpenError> {
+        let batch = spec.layout.batch_size();
+        self.tensors(batch, [plan.frame.byte_len(), plan.tensor_bytes()])
     }
 
     /// Segments of the tensor alone, which start at aligned addresses.
@@ -173,6 +187,9 @@ pub(crate) fn check_limits(limits: &wgpu::Limits, spec: &LaneSpec) -> Result<(),
     }
     if spec.preprocess.computes() {
         binding.normalize(spec)?;
+        for mask in spec.preprocess.masks(spec.layout.sample())? {
+            binding.pipeline(spec, &mask)?;
+        }
     }
     if spec.fingerprints {
         for field in OutputLayout::new(&spec.preprocess, &spec.layout)?.fields() {
