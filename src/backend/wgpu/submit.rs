@@ -71,10 +71,9 @@ impl WgpuLane {
         let to = to.clone();
         let bytes = self.spec.layout.copy_bytes(samples) as u64;
         let timed = self.timing.as_ref().map(|timing| (timing, timing.start(id, bytes, &mut encoder)));
-        // What is read in place is copied nowhere, and may be more than the tensor.
-        let copied = self.staging.in_place().is_empty();
-        let to = if copied { to.slice(start..start + bytes) } else { to.slice(..) };
-        self.staging.record(slot, memory, &mut encoder, to);
+        // What kernels read in place is copied nowhere, and may be more than the tensor.
+        let end = (start + bytes).min(to.size());
+        self.staging.record(slot, memory, &mut encoder, to.slice(start..end));
         if let Some((timing, set)) = timed {
             timing.copied(set, &mut encoder);
         }
