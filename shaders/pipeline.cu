@@ -1,7 +1,9 @@
 // Frames become a network's input: each pixel of the tensor is a weighted sum of the frame's pixels, as its sample's record says, and
 // then one linear map of its components, a scale and a sum. The same as pipeline.wgsl, which says more.
 //
-// A thread makes one pixel. Neighbours in a row lie in one warp, so that single elements are stored without gaps.
+// A block makes a tile of one sample's tensor. Which pixels of the frame its columns and rows are made of, and with what weights, is
+// computed once for each of them and kept in shared memory. Threads then go down a column each, so that neighbours in a row lie in one
+// warp and single elements are stored without gaps. Where there are too few pixels for a device, several threads share each.
 
 using u8 = unsigned char;
 using u16 = unsigned short;
@@ -9,6 +11,9 @@ using u32 = unsigned int;
 using u64 = unsigned long long;
 
 constexpr u32 GROUP = 256;
+constexpr u32 COLUMNS = 32; // of a tile, and no fewer than it may have rows
+constexpr u32 LINES = GROUP / COLUMNS;
+constexpr int MOST_TAPS = 32; // of which weights are kept
 
 // What is constant for a lane.
 struct Lane {
@@ -27,7 +32,9 @@ struct Lane {
     u32 channels; // 1 or 3
     u32 planar;
     u32 dtype; // 0 f32, 1 f16, 2 bf16, 3 bytes
-    u32 groups; // blocks of a sample
+    u32 tiles; // of a sample
+    u32 tiles_across;
+    u32 tile_rows; // 32 or 8; or 2, of which four threads share each pixel
     int zero_point;
     float least; // of a byte, before the zero point is added
     float most;
@@ -135,12 +142,13 @@ __device__ __forceinline__ Window window_of(int at, int length, int resized, flo
     return window;
 }
 
+// At a distance from the filter's centre, in units of its own width.
 template <Taps TAPS>
-__device__ __forceinline__ float weight_of(const Window& window, int tap) {
+__device__ __forceinline__ float weight_of(float distance) {
     if (TAPS == NEAREST) {
         return 1.0f;
     }
-    const float d = fabsf(static_cast<float>(tap) + 0.5f - window.part) * window.shrink;
+    const float d = fabsf(distance);
     if (TAPS == BILINEAR) {
         return fmaxf(1.0f - d, 0.0f);
     }
@@ -149,56 +157,154 @@ __device__ __forceinline__ float weight_of(const Window& window, int tap) {
     return d < 1.0f ? near : d < 2.0f ? far : 0.0f;
 }
 
-// The weighted components of the pixels in two windows, which are counted from a corner, and the sum of their weights.
-template <Format FORMAT, Taps TAPS>
-__device__ __forceinline__ float4 sum_of(const u8* frame, const Lane& lane, const Window& across, const Window& down, int corner_x,
-                                         int corner_y, bool transposed) {
-    float4 sum = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
-    auto add = [&](float3 stored, float weight) {
-        sum.x += stored.x * weight;
-        sum.y += stored.y * weight;
-        sum.z += stored.z * weight;
-        sum.w += weight;
-    };
-    int rows = down.last - down.first + 1, columns = across.last - across.first + 1;
-    // The compiler knows the bounds to be minima and maxima of several values, and would count by a chain of them. Of such a chain driver
-    // 580.159 makes one column too many on an H200: the numbers are hidden from it.
-    asm("" : "+r"(rows), "+r"(columns));
-    if (FORMAT == NV12 || FORMAT == I420) {
-        for (int row = 0; row < rows; row++) {
-            const int v = down.first + row;
-            const float weight_v = weight_of<TAPS>(down, v);
-            const u32 line = static_cast<u32>(corner_y + v);
-            // Nine loads do not wait for each other as it is.
+// The pixels of the frame's axis that a column or a row of the tile is made of.
+struct Span {
+    u32 begin;
+    int count; // none where it is filled
+    float first; // the first one's distance from the filter's centre
+    float shrink;
+    float scale; // one over the sum of the weights
+};
+
+// What a tile's threads share.
+struct Tile {
+    Span across[COLUMNS];
+    Span down[COLUMNS];
+    // Divided by their sum, and at least two of each span, the second of which may be zero.
+    float weights_across[MOST_TAPS][COLUMNS];
+    float weights_down[MOST_TAPS][COLUMNS];
+    float color[3][4];
+    float4 parts[GROUP]; // of pixels that threads share
+};
+
+// The most pixels that an axis of a sample has for one of the tensor's. Rounding may add one where the filter is widened.
+template <Taps TAPS>
+__device__ __forceinline__ int most_taps(int length, int resized, float half_step, bool antialias) {
+    if (TAPS == NEAREST) {
+        return 1;
+    }
+    const float reach = TAPS == BILINEAR ? 2.0f : 4.0f;
+    if (!antialias || length <= resized) {
+        return static_cast<int>(reach);
+    }
+    return __float2int_ru(reach * (static_cast<float>(2 * length) * half_step)) + 1;
+}
+
+// The span of the tensor's pixel at `at` on this axis, and its weights, each COLUMNS floats behind the one before.
+template <Taps TAPS>
+__device__ __forceinline__ Span span_of(int at, int axis, const Record& record, const Lane& lane, float* weights) {
+    const u32 code = static_cast<u32>(record.code);
+    const int stored = code & 4 ? 1 - axis : axis;
+    const int resized = static_cast<int>(record.resized[axis]);
+    const int last = static_cast<int>(stored ? lane.frame_height : lane.frame_width) - 1;
+    Span span = {0, 0, 0.0f, 1.0f, 1.0f};
+    at -= static_cast<int>(record.offset[axis]);
+    if (at < 0 || at >= resized) {
+        return span;
+    }
+    at = (code >> axis) & 1 ? resized - 1 - at : at;
+    const Window window = window_of<TAPS>(at, static_cast<int>(record.source[2 + stored]), resized, record.half_step[axis], lane.antialias);
+    // A record that is right changes nothing here; no other one is to read outside of the frame.
+    const int corner = min(max(window.base + static_cast<int>(record.source[stored]), 0), last);
+    const int first = max(window.first, -corner);
+    const int end = min(window.last, last - corner);
+    int count = end >= first ? end - first + 1 : 0;
+    // The compiler knows the number to be a minimum of maxima, and would count by a chain of them. Of such a chain driver 580.159 makes
+    // one pixel too many on an H200: the number is hidden from it.
+    asm("" : "+r"(count));
+    span.begin = static_cast<u32>(corner + first);
+    span.count = count;
+    span.first = (static_cast<float>(first) + 0.5f - window.part) * window.shrink;
+    span.shrink = window.shrink;
+    float sum = 0.0f;
 #pragma unroll 1
-            for (int column = 0; column < columns; column++) {
-                const int u = across.first + column;
-                const u32 place = static_cast<u32>(corner_x + u);
-                const u32 x = transposed ? line : place, y = transposed ? place : line;
-                const float2 chroma = chroma_of<FORMAT>(frame, lane, x, y);
-                const float luma = byte_at(frame + static_cast<size_t>(y) * lane.pitch + x);
-                add(make_float3(luma, chroma.x, chroma.y), weight_v * weight_of<TAPS>(across, u));
-            }
-        }
-        return sum;
-    }
-    constexpr int PIXEL = FORMAT == ONE ? 1 : FORMAT == THREE ? 3 : 4;
-    const int pitch = static_cast<int>(lane.pitch);
-    const int step_u = transposed ? pitch : PIXEL, step_v = transposed ? PIXEL : pitch;
-    const u8* corner = frame + static_cast<size_t>(transposed ? corner_x : corner_y) * lane.pitch +
-                       static_cast<size_t>(transposed ? corner_y : corner_x) * PIXEL;
-    for (int row = 0; row < rows; row++) {
-        const int v = down.first + row;
-        const float weight_v = weight_of<TAPS>(down, v);
-        const u8* line = corner + static_cast<long long>(v) * step_v;
-#pragma unroll TAPS == NEAREST ? 1 : 4
-        for (int column = 0; column < columns; column++) {
-            const int u = across.first + column;
-            const float3 stored = components_at<FORMAT>(line + static_cast<long long>(u) * step_u, lane.whole_words);
-            add(stored, weight_v * weight_of<TAPS>(across, u));
+    for (int tap = 0; tap < count; tap++) {
+        const float weight = weight_of<TAPS>(span.first + static_cast<float>(tap) * span.shrink);
+        sum += weight;
+        if (tap < MOST_TAPS) {
+            weights[tap * COLUMNS] = weight;
         }
     }
-    return sum;
+    span.scale = 1.0f / sum;
+#pragma unroll 1
+    for (int tap = 0; tap < min(count, MOST_TAPS); tap++) {
+        weights[tap * COLUMNS] *= span.scale;
+    }
+    if (count < 2) {
+        weights[COLUMNS] = 0.0f;
+    }
+    return span;
+}
+
+// A sample's frame, whose steps lead to the next pixel in the tensor's x and y.
+struct Frame {
+    const u8* bytes;
+    u32 step_x;
+    u32 step_y;
+    bool transposed;
+};
+
+// The components of a pixel, as they are stored, `x` and `y` along the tensor's axes.
+template <Format FORMAT>
+__device__ __forceinline__ float3 stored_at(const Frame& frame, const Lane& lane, u32 x, u32 y) {
+    if (FORMAT == NV12 || FORMAT == I420) {
+        const u32 column = frame.transposed ? y : x, row = frame.transposed ? x : y;
+        const float2 chroma = chroma_of<FORMAT>(frame.bytes, lane, column, row);
+        return make_float3(byte_at(frame.bytes + static_cast<size_t>(row) * lane.pitch + column), chroma.x, chroma.y);
+    }
+    return components_at<FORMAT>(frame.bytes + (y * frame.step_y + x * frame.step_x), lane.whole_words);
+}
+
+__device__ __forceinline__ void add(float3& sum, float3 stored, float weight) {
+    sum.x += stored.x * weight;
+    sum.y += stored.y * weight;
+    sum.z += stored.z * weight;
+}
+
+// The mean of at most two by two pixels, whose loads do not wait for each other.
+template <Format FORMAT, Taps TAPS>
+__device__ __forceinline__ float3 mean_of_few(const Frame& frame, const Lane& lane, const Tile& tile, u32 column, u32 row) {
+    const Span &across = tile.across[column], &down = tile.down[row];
+    if (TAPS == NEAREST) {
+        return stored_at<FORMAT>(frame, lane, across.begin, down.begin);
+    }
+    const u32 x = across.begin, next_x = x + (across.count > 1 ? 1 : 0);
+    const u32 y = down.begin, next_y = y + (down.count > 1 ? 1 : 0);
+    const float3 a = stored_at<FORMAT>(frame, lane, x, y), b = stored_at<FORMAT>(frame, lane, next_x, y);
+    const float3 c = stored_at<FORMAT>(frame, lane, x, next_y), d = stored_at<FORMAT>(frame, lane, next_x, next_y);
+    const float left = tile.weights_across[0][column], right = tile.weights_across[1][column];
+    float3 above = make_float3(0.0f, 0.0f, 0.0f), below = above, mean = above;
+    add(above, a, left);
+    add(above, b, right);
+    add(below, c, left);
+    add(below, d, right);
+    add(mean, above, tile.weights_down[0][row]);
+    add(mean, below, tile.weights_down[1][row]);
+    return mean;
+}
+
+// Of the rows of a pixel's window every `threads`-th, from `part` on, weighted: all such parts add up to the mean.
+template <Format FORMAT, Taps TAPS, bool KEPT>
+__device__ __forceinline__ float3 mean_of(const Frame& frame, const Lane& lane, const Tile& tile, u32 column, u32 row, int part,
+                                          int threads) {
+    const Span across = tile.across[column], down = tile.down[row];
+    auto weight_at = [&](const Span& span, const float (&weights)[MOST_TAPS][COLUMNS], u32 place, int tap) {
+        return KEPT ? weights[tap][place] : weight_of<TAPS>(span.first + static_cast<float>(tap) * span.shrink) * span.scale;
+    };
+    float3 mean = make_float3(0.0f, 0.0f, 0.0f);
+#pragma unroll 1
+    for (int v = part; v < down.count; v += threads) {
+        const u32 y = down.begin + static_cast<u32>(v);
+        float3 line = make_float3(0.0f, 0.0f, 0.0f);
+        // Loads that do not wait for each other; of frames with chroma one pixel has nine.
+#pragma unroll FORMAT == NV12 || FORMAT == I420 || !KEPT ? 1 : 4
+        for (int u = 0; u < across.count; u++) {
+            add(line, stored_at<FORMAT>(frame, lane, across.begin + static_cast<u32>(u), y),
+                weight_at(across, tile.weights_across, column, u));
+        }
+        add(mean, line, weight_at(down, tile.weights_down, row, v));
+    }
+    return mean;
 }
 
 // Writes one element, as wide as it is.
@@ -218,56 +324,87 @@ __device__ __forceinline__ void store(void* tensor, size_t element, float value,
     }
 }
 
-template <Format FORMAT, Taps TAPS>
-__device__ __forceinline__ void pipeline(const u8* __restrict__ pixels, const Record* __restrict__ records,
-                                         void* __restrict__ tensor, const Lane& lane) {
-    const u32 sample = blockIdx.x / lane.groups;
-    const u32 index = (blockIdx.x - sample * lane.groups) * GROUP + threadIdx.x;
-    const u32 area = lane.width * lane.height;
-    if (index >= area) {
-        return;
+// Fills what the tile's threads share: a warp the columns, another the rows, a third the colours.
+template <Taps TAPS>
+__device__ __forceinline__ void measure(Tile& tile, const Record& record, const Lane& lane, u32 first_x, u32 first_y) {
+    const u32 lane_of_warp = threadIdx.x % COLUMNS, warp = threadIdx.x / COLUMNS;
+    if (warp == 0 || (warp == 1 && lane_of_warp < lane.tile_rows)) {
+        Span* spans = warp == 0 ? tile.across : tile.down;
+        float* weights = warp == 0 ? tile.weights_across[0] : tile.weights_down[0];
+        const int at = static_cast<int>((warp == 0 ? first_x : first_y) + lane_of_warp);
+        spans[lane_of_warp] = span_of<TAPS>(at, static_cast<int>(warp), record, lane, weights + lane_of_warp);
+    } else if (warp == 2 && lane_of_warp < 12) {
+        tile.color[lane_of_warp / 4][lane_of_warp % 4] = record.color[lane_of_warp / 4][lane_of_warp % 4];
     }
-    const Record& record = records[sample];
-    const u32 code = static_cast<u32>(record.code);
-    const bool transposed = code & 4;
-    const int resized_x = static_cast<int>(record.resized[0]), resized_y = static_cast<int>(record.resized[1]);
-    const u32 row = index / lane.width;
-    int x = static_cast<int>(index - row * lane.width) - static_cast<int>(record.offset[0]);
-    int y = static_cast<int>(row) - static_cast<int>(record.offset[1]);
-    float values[3] = {lane.fill[0], lane.fill[1], lane.fill[2]};
-    if (x >= 0 && y >= 0 && x < resized_x && y < resized_y) {
-        x = code & 1 ? resized_x - 1 - x : x;
-        y = code & 2 ? resized_y - 1 - y : y;
-        const int swap = transposed ? 1 : 0;
-        Window across = window_of<TAPS>(x, static_cast<int>(record.source[2 + swap]), resized_x, record.half_step[0],
-                                              lane.antialias);
-        Window down = window_of<TAPS>(y, static_cast<int>(record.source[3 - swap]), resized_y, record.half_step[1],
-                                            lane.antialias);
-        // A record that is right changes nothing here; no other one is to read outside of the frame.
-        const int last_x = static_cast<int>(transposed ? lane.frame_height : lane.frame_width) - 1;
-        const int last_y = static_cast<int>(transposed ? lane.frame_width : lane.frame_height) - 1;
-        const int corner_x = min(max(across.base + static_cast<int>(record.source[swap]), 0), last_x);
-        const int corner_y = min(max(down.base + static_cast<int>(record.source[1 - swap]), 0), last_y);
-        across.first = max(across.first, -corner_x);
-        across.last = min(across.last, last_x - corner_x);
-        down.first = max(down.first, -corner_y);
-        down.last = min(down.last, last_y - corner_y);
-        const u8* frame = pixels + sample * lane.sample_bytes;
-        const float4 sum = sum_of<FORMAT, TAPS>(frame, lane, across, down, corner_x, corner_y, transposed);
-        const float a = sum.x / sum.w, b = sum.y / sum.w, c = sum.z / sum.w;
-#pragma unroll
-        for (int channel = 0; channel < 3; channel++) {
-            const float* color = record.color[channel];
-            const float mixed = lane.keeps_values ? a : color[0] * a + color[1] * b + color[2] * c + color[3];
-            values[channel] = fminf(fmaxf(mixed, 0.0f), 255.0f) * lane.scale[channel] + lane.bias[channel];
-        }
-    }
+}
+
+// A pixel's channels, from the mean of its components.
+__device__ __forceinline__ void write(void* tensor, const Lane& lane, const Tile& tile, u32 sample, u32 x, u32 y, bool inside,
+                                      float3 mean) {
+    const u32 area = lane.width * lane.height, index = y * lane.width + x;
     const size_t first = static_cast<size_t>(sample) * lane.channels * area;
 #pragma unroll
     for (u32 channel = 0; channel < 3; channel++) {
         if (channel < lane.channels) {
+            const float* color = tile.color[channel];
+            const float mixed = lane.keeps_values ? mean.x : color[0] * mean.x + color[1] * mean.y + color[2] * mean.z + color[3];
+            const float value = fminf(fmaxf(mixed, 0.0f), 255.0f) * lane.scale[channel] + lane.bias[channel];
             const u32 within = lane.planar ? channel * area + index : index * lane.channels + channel;
-            store(tensor, first + within, values[channel], lane);
+            store(tensor, first + within, inside ? value : lane.fill[channel], lane);
+        }
+    }
+}
+
+template <Format FORMAT, Taps TAPS>
+__device__ __forceinline__ void pipeline(const u8* __restrict__ pixels, const Record* __restrict__ records,
+                                         void* __restrict__ tensor, const Lane& lane) {
+    __shared__ Tile tile;
+    const u32 sample = blockIdx.x / lane.tiles;
+    const u32 place = blockIdx.x - sample * lane.tiles, tile_y = place / lane.tiles_across;
+    const u32 first_x = (place - tile_y * lane.tiles_across) * COLUMNS, first_y = tile_y * lane.tile_rows;
+    const Record& record = records[sample];
+    measure<TAPS>(tile, record, lane, first_x, first_y);
+    const bool transposed = static_cast<u32>(record.code) & 4;
+    const int swap = transposed ? 1 : 0;
+    const int most_x = most_taps<TAPS>(static_cast<int>(record.source[2 + swap]), static_cast<int>(record.resized[0]),
+                                       record.half_step[0], lane.antialias);
+    const int most_y = most_taps<TAPS>(static_cast<int>(record.source[3 - swap]), static_cast<int>(record.resized[1]),
+                                       record.half_step[1], lane.antialias);
+    const int most = max(most_x, most_y);
+    constexpr bool CHROMA = FORMAT == NV12 || FORMAT == I420;
+    constexpr u32 PIXEL = FORMAT == ONE ? 1 : FORMAT == THREE ? 3 : 4;
+    const Frame frame = {pixels + sample * lane.sample_bytes, transposed ? lane.pitch : PIXEL, transposed ? PIXEL : lane.pitch, transposed};
+    const u32 column = threadIdx.x % COLUMNS, line = threadIdx.x / COLUMNS;
+    // Threads of a pixel.
+    const u32 threads = lane.tile_rows < LINES ? LINES / lane.tile_rows : 1;
+    const u32 part = line % threads;
+    __syncthreads();
+#pragma unroll 1
+    for (u32 row = line / threads; row < lane.tile_rows; row += LINES / threads) {
+        const bool inside = tile.across[column].count > 0 && tile.down[row].count > 0;
+        float3 mean = make_float3(0.0f, 0.0f, 0.0f);
+        if (inside) {
+            if (TAPS == NEAREST || (!CHROMA && most <= 2)) {
+                mean = part == 0 ? mean_of_few<FORMAT, TAPS>(frame, lane, tile, column, row) : mean;
+            } else if (most <= MOST_TAPS) {
+                mean = mean_of<FORMAT, TAPS, true>(frame, lane, tile, column, row, static_cast<int>(part), static_cast<int>(threads));
+            } else {
+                mean = mean_of<FORMAT, TAPS, false>(frame, lane, tile, column, row, static_cast<int>(part), static_cast<int>(threads));
+            }
+        }
+        if (threads > 1) {
+            // There is one row a thread: all come here once.
+            tile.parts[threadIdx.x] = make_float4(mean.x, mean.y, mean.z, 0.0f);
+            __syncthreads();
+#pragma unroll 1
+            for (u32 other = 1; part == 0 && other < threads; other++) {
+                const float4 sum = tile.parts[threadIdx.x + other * COLUMNS];
+                add(mean, make_float3(sum.x, sum.y, sum.z), 1.0f);
+            }
+        }
+        const u32 x = first_x + column, y = first_y + row;
+        if (part == 0 && x < lane.width && y < lane.height) {
+            write(tensor, lane, tile, sample, x, y, inside, mean);
         }
     }
 }

@@ -6,7 +6,12 @@ use naga::valid::{Capabilities, ModuleInfo, ValidationFlags, Validator};
 use naga::{Module, ShaderStage};
 
 const NORMALIZE: &str = concat!(include_str!("../shaders/half.wgsl"), include_str!("../shaders/normalize.wgsl"));
-const PIPELINE: &str = concat!(include_str!("../shaders/half.wgsl"), include_str!("../shaders/pipeline.wgsl"));
+const PIPELINE: &str = concat!(
+    include_str!("../shaders/half.wgsl"),
+    include_str!("../shaders/pipeline_frame.wgsl"),
+    include_str!("../shaders/pipeline_span.wgsl"),
+    include_str!("../shaders/pipeline.wgsl")
+);
 /// The ways to pack halves.
 const PACK: [&str; 2] = [include_str!("../shaders/pack_builtin.wgsl"), include_str!("../shaders/pack_integer.wgsl")];
 const BATCH: &str = include_str!("../shaders/normalize_batch.wgsl");
@@ -135,11 +140,12 @@ fn gathering_translates_to_every_language() {
 }
 
 /// The overrides of pipeline.wgsl, those that choose code first.
-fn pipeline([format, taps, dtype, channels, planar]: [f64; 5]) -> Vec<(&'static str, f64)> {
+fn pipeline(threads: f64, [format, taps, dtype, channels, planar]: [f64; 5]) -> Vec<(&'static str, f64)> {
     let mut constants =
         vec![("format", format), ("taps", taps), ("dtype", dtype), ("channels", channels), ("planar", planar)];
     constants.extend([("pitch", 1284.0), ("frame_width", 321.0), ("frame_height", 201.0), ("sample_bytes", 400_000.0)]);
-    constants.extend([("plane1", 258_084.0), ("plane2", 322_926.0), ("left_sited", 1.0), ("antialias", 1.0)]);
+    constants.extend([("plane1", 258_084.0), ("plane2", 322_926.0), ("left_sited", 1.0), ("antialias", 1.0), ("keeps_values", 0.0)]);
+    constants.extend([("tile_rows", if threads > 1.0 { 2.0 } else { 32.0 }), ("threads", threads)]);
     constants.extend([("width", 224.0), ("height", 225.0), ("least", -128.0), ("most", 127.0), ("zero_point", -3.0)]);
     constants.extend(["scale0", "scale1", "scale2"].map(|name| (name, 0.0171)));
     constants.extend(["bias0", "bias1", "bias2", "fill0", "fill1", "fill2"].map(|name| (name, -2.1)));
@@ -149,11 +155,15 @@ fn pipeline([format, taps, dtype, channels, planar]: [f64; 5]) -> Vec<(&'static 
 #[test]
 fn pipelines_translate_to_every_language() {
     let shader = parse(PIPELINE);
-    for entry in ["pipeline", "pipeline_any"] {
+    for (entry, threads) in [("pipeline", 1.0), ("pipeline", 4.0), ("pipeline_any", 1.0)] {
         for format in 0..5 {
             for taps in 0..3 {
                 for (dtype, channels, planar) in [(0, 3, 1), (0, 3, 0), (1, 3, 0), (2, 1, 1), (3, 3, 1), (3, 3, 0)] {
-                    translate(&shader, entry, &pipeline([format, taps, dtype, channels, planar].map(f64::from)));
+                    translate(
+                        &shader,
+                        entry,
+                        &pipeline(threads, [format, taps, dtype, channels, planar].map(f64::from)),
+                    );
                 }
             }
         }

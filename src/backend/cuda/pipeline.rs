@@ -1,6 +1,6 @@
 //! What the kernels of `shaders/pipeline.cu` are given for a lane.
 
-use super::driver::{PipelineLane, PipelineVariant};
+use super::driver::{PipelineLane, PipelineVariant, Tiles};
 use crate::layout::{ChromaSiting, FrameLayout, PixelFormat};
 use crate::preprocess::{Filter, PipelinePlan, TensorLayout, TensorType};
 
@@ -49,7 +49,7 @@ pub(super) fn lane(plan: &PipelinePlan) -> PipelineLane {
             TensorType::Bf16 => 2,
             TensorType::U8(_) | TensorType::I8(_) => 3,
         },
-        groups: PipelineLane::groups_for(width * height),
+        tiles: Tiles::default(),
         zero_point,
         least: (least - zero_point) as f32,
         most: (most - zero_point) as f32,
@@ -73,7 +73,7 @@ fn count(value: usize) -> u32 {
 mod tests {
     use super::*;
     use crate::layout::{SampleLayout, Yuv};
-    use crate::preprocess::Pipeline;
+    use crate::preprocess::{Pipeline, Resize};
 
     #[test]
     fn every_kernel_that_can_be_asked_for_is_in_the_module() {
@@ -89,5 +89,17 @@ mod tests {
                 assert!(module.contains(&format!(".entry {name}(")), "{name} is in no module");
             }
         }
+    }
+
+    #[test]
+    fn few_pixels_are_cut_into_smaller_tiles_and_shared_by_threads_where_each_is_made_of_many() {
+        let rows = |side, samples| {
+            let sample = SampleLayout::image(448, 448, 3).expect("an image");
+            let resize = Resize::Exact { height: side, width: side };
+            let plan = PipelinePlan::new(&Pipeline::new().with_resize(resize), &sample).expect("it fits");
+            lane(&plan).tiles(samples).rows
+        };
+        assert_eq!([rows(225, 64), rows(225, 8), rows(225, 1)], [32, 8, 8]);
+        assert_eq!([rows(224, 64), rows(224, 8), rows(224, 1)], [32, 8, 2]);
     }
 }

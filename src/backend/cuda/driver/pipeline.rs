@@ -5,10 +5,14 @@ use std::sync::Arc;
 use cudarc::driver::{CudaStream, DriverError};
 
 use super::DeviceMemory;
-use super::launch::{Function, GROUP, Module, arg, check};
+use super::launch::{Function, Module, arg, check};
 
 /// Bytes of a sample's record.
 const RECORD: usize = 96;
+/// Columns of a tile, as the kernels have it.
+const COLUMNS: u32 = 32;
+/// Blocks that give every multiprocessor of a large device several.
+const MANY: u64 = 1024;
 
 /// What the kernels take for a lane, in their order.
 #[repr(C)]
@@ -35,8 +39,8 @@ pub(in super::super) struct PipelineLane {
     pub(in super::super) planar: u32,
     /// 0 f32, 1 f16, 2 bf16, 3 bytes.
     pub(in super::super) dtype: u32,
-    /// Blocks of a sample.
-    pub(in super::super) groups: u32,
+    /// Chosen for each launch.
+    pub(in super::super) tiles: Tiles,
     pub(in super::super) zero_point: i32,
     /// Of a byte, before the zero point is added.
     pub(in super::super) least: f32,
@@ -47,10 +51,30 @@ pub(in super::super) struct PipelineLane {
     pub(in super::super) fill: [f32; 3],
 }
 
+/// How a sample's tensor is divided among blocks.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(in super::super) struct Tiles {
+    /// Of a sample.
+    count: u32,
+    across: u32,
+    /// Rows of a tile: 32 or 8, or 2 of which four threads share each pixel.
+    pub(in super::super) rows: u32,
+}
+
 impl PipelineLane {
-    /// Pixels of a sample's tensor, and blocks for as many threads.
-    pub(in super::super) fn groups_for(area: u32) -> u32 {
-        area.div_ceil(GROUP)
+    /// The tiles for so many samples: the largest of which there are many, so that what a tile is computed with is computed once for most
+    /// pixels. Pixels that are made of many are shared by threads where they are few.
+    pub(in super::super) fn tiles(&self, samples: u64) -> Tiles {
+        let of = |rows: u32| {
+            let across = self.width.div_ceil(COLUMNS);
+            Tiles { count: across * self.height.div_ceil(rows), across, rows }
+        };
+        let shrinks = self.antialias != 0
+            && u64::from(self.frame_width) * u64::from(self.frame_height)
+                >= 4 * u64::from(self.width) * u64::from(self.height);
+        let fewest = of(if shrinks { 2 } else { 8 });
+        [32, 8].map(of).into_iter().find(|tiles| samples * u64::from(tiles.count) >= MANY).unwrap_or(fewest)
     }
 
     fn sample_tensor_bytes(&self) -> u64 {
@@ -111,12 +135,12 @@ impl Pipelined {
         to: &DeviceMemory,
         samples: usize,
     ) -> Result<(), DriverError> {
-        let (lane, count) = (&self.lane, samples as u64);
+        let count = samples as u64;
+        let lane = &PipelineLane { tiles: self.lane.tiles(count), ..self.lane };
         let PipelinePlaces { frames, records, tensor } = self.places;
         check(samples > 0 && frames as u64 + count * lane.sample_bytes <= records as u64)?;
         check([frames, records, tensor].iter().all(|at| at.is_multiple_of(4)))?;
         check(records + samples * RECORD <= slot.bytes())?;
-        check(lane.groups == PipelineLane::groups_for(lane.width * lane.height))?;
         check(tensor as u64 + count * lane.sample_tensor_bytes() <= to.bytes() as u64)?;
         let (frames, records) = (slot.address + frames as u64, slot.address + records as u64);
         let tensor = to.address + tensor as u64;
@@ -124,6 +148,6 @@ impl Pipelined {
         // SAFETY: these are the parameters of every kernel of `pipeline.cu`. It writes the samples' elements, which fit the tensor, and
         // reads their records and frames, which lie in the slot. Which of a frame's bytes those are is for the record to say, which the
         // loader computes inside of the frame.
-        unsafe { self.function.launch(stream, count * u64::from(lane.groups), &mut args) }
+        unsafe { self.function.launch(stream, count * u64::from(lane.tiles.count), &mut args) }
     }
 }

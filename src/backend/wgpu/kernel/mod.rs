@@ -12,6 +12,7 @@ mod segments;
 #[cfg(test)]
 mod tests;
 mod texture;
+mod tiles;
 
 use fingerprint::FingerprintKernel;
 pub(crate) use gather::{GatherKernels, GatherOutput, GatherSource};

@@ -1,14 +1,19 @@
 //! The kernels of `shaders/pipeline.wgsl`: frames become a network's input.
 
-use super::program::{At, GROUP, Grid, Part, Program, StorageEntry, Uniforms};
+use super::program::{At, Part, Program, StorageEntry, Uniforms};
 use super::segments::{Binding, Segment};
+use super::tiles::Work;
 use crate::backend::LaneSpec;
 use crate::error::OpenError;
 use crate::layout::{ChromaSiting, FrameLayout, PixelFormat};
 use crate::preprocess::{Filter, Geometry, OutputLayout, PipelinePlan, TensorLayout, TensorType};
 
-const SHADER: &str =
-    concat!(include_str!("../../../../shaders/half.wgsl"), include_str!("../../../../shaders/pipeline.wgsl"));
+const SHADER: &str = concat!(
+    include_str!("../../../../shaders/half.wgsl"),
+    include_str!("../../../../shaders/pipeline_frame.wgsl"),
+    include_str!("../../../../shaders/pipeline_span.wgsl"),
+    include_str!("../../../../shaders/pipeline.wgsl")
+);
 
 /// The kernels for one lane's frames: for the image's, and for those of each mask.
 #[derive(Debug)]
@@ -63,43 +68,6 @@ struct PipelineKernel {
     most_groups: u32,
 }
 
-/// How a tensor is divided among threads.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Work {
-    /// As many pixels of a sample each as a word has elements: so many threads a sample.
-    Pixels(usize),
-    /// A word each: elements of a sample, and of a word.
-    Words(usize, usize),
-}
-
-impl Work {
-    fn of(plan: &PipelinePlan, most_groups: u32) -> Self {
-        let each = 4 / plan.pipeline.dtype.element().size();
-        let ((height, width), channels) = (plan.size, plan.pipeline.channels.count());
-        // A sample's workgroups are counted in one dimension.
-        let fits = |area: usize| area / each <= most_groups as usize * GROUP;
-        match height * width {
-            area if area.is_multiple_of(each) && fits(area) => Self::Pixels(area / each),
-            area => Self::Words(area * channels, each),
-        }
-    }
-
-    /// Its entry point in the shader.
-    fn entry(self) -> &'static str {
-        match self {
-            Self::Pixels(_) => "pipeline",
-            Self::Words(..) => "pipeline_any",
-        }
-    }
-
-    fn grid(self, samples: usize, most_groups: u32) -> Grid {
-        match self {
-            Self::Pixels(threads) => Grid::per_sample(threads.div_ceil(GROUP), samples, most_groups),
-            Self::Words(elements, each) => Grid::linear((samples * elements).div_ceil(each), most_groups),
-        }
-    }
-}
-
 impl PipelineKernel {
     fn new(
         device: &wgpu::Device,
@@ -109,13 +77,13 @@ impl PipelineKernel {
     ) -> Result<Self, OpenError> {
         let limits = device.limits();
         let segments = Binding::new(&limits).pipeline(spec, plan)?;
-        let work = Work::of(plan, limits.max_compute_workgroups_per_dimension);
+        let work = Work::of(plan, spec.layout.batch_size(), limits.max_compute_workgroups_per_dimension);
         let entries = [StorageEntry::Read, StorageEntry::Read, StorageEntry::ReadWrite, StorageEntry::Uniform];
         let runs = segments.iter().map(|segment| [segment.samples.start as u64, segment.samples.len() as u64]);
         let first = PipelinePlan::records_offset(&spec.layout) as u64;
         let record_bytes = 4 * Geometry::WORDS as u64;
         Ok(Self {
-            program: Program::new(device, SHADER, work.entry(), &constants(plan), &[&entries])?,
+            program: Program::new(device, SHADER, work.entry(), &constants(plan, work), &[&entries])?,
             constants: Uniforms::new(device, "pipeline", runs)?,
             records: first..first + record_bytes * spec.layout.batch_size() as u64,
             offsets,
@@ -173,8 +141,8 @@ impl PipelineKernel {
     }
 }
 
-/// The overrides of pipeline.wgsl.
-fn constants(plan: &PipelinePlan) -> Vec<(&'static str, f64)> {
+/// The overrides of the shader.
+fn constants(plan: &PipelinePlan, work: Work) -> Vec<(&'static str, f64)> {
     let (pipeline, (height, width)) = (&plan.pipeline, plan.size);
     let dtype = match pipeline.dtype {
         TensorType::F32 => 0,
@@ -191,6 +159,7 @@ fn constants(plan: &PipelinePlan) -> Vec<(&'static str, f64)> {
     };
     let flag = |is: bool| f64::from(u8::from(is));
     let mut all = of_frame(&plan.frame);
+    all.extend(work.constants());
     all.extend([
         ("taps", f64::from(taps)),
         ("antialias", flag(pipeline.antialias)),
@@ -231,25 +200,4 @@ fn of_frame(frame: &FrameLayout) -> Vec<(&'static str, f64)> {
         ("left_sited", f64::from(u8::from(left_sited))),
         ("sample_bytes", frame.byte_len() as f64),
     ]
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::layout::SampleLayout;
-    use crate::preprocess::{Pipeline, Resize};
-
-    #[test]
-    fn a_tensor_of_more_workgroups_than_a_dimension_has_is_divided_by_words() {
-        let sample = SampleLayout::image(8, 8, 3).expect("an image");
-        let work = |height, width, dtype| {
-            let pipeline = Pipeline::new().with_resize(Resize::Exact { height, width }).with_dtype(dtype);
-            Work::of(&PipelinePlan::new(&pipeline, &sample).expect("it fits"), 65_535)
-        };
-        assert_eq!(work(224, 224, TensorType::F32), Work::Pixels(224 * 224));
-        assert_eq!(work(224, 224, TensorType::F16), Work::Pixels(224 * 112));
-        assert_eq!(work(3, 5, TensorType::F16), Work::Words(45, 2));
-        assert_eq!(work(4096, 4096, TensorType::F32), Work::Words(3 << 24, 1));
-        assert_eq!(work(4096, 4096, TensorType::F16), Work::Pixels(1 << 23));
-    }
 }
