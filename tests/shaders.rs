@@ -144,7 +144,13 @@ fn pipeline(threads: f64, [format, taps, dtype, channels, planar]: [f64; 5]) -> 
     let mut constants =
         vec![("format", format), ("taps", taps), ("dtype", dtype), ("channels", channels), ("planar", planar)];
     constants.extend([("pitch", 1284.0), ("frame_width", 321.0), ("frame_height", 201.0), ("sample_bytes", 400_000.0)]);
-    constants.extend([("plane1", 258_084.0), ("plane2", 322_926.0), ("left_sited", 1.0), ("antialias", 1.0), ("keeps_values", 0.0)]);
+    constants.extend([
+        ("plane1", 258_084.0),
+        ("plane2", 322_926.0),
+        ("left_sited", 1.0),
+        ("antialias", 1.0),
+        ("keeps_values", 0.0),
+    ]);
     constants.extend([("tile_rows", if threads > 1.0 { 2.0 } else { 32.0 }), ("threads", threads)]);
     constants.extend([("width", 224.0), ("height", 225.0), ("least", -128.0), ("most", 127.0), ("zero_point", -3.0)]);
     constants.extend(["scale0", "scale1", "scale2"].map(|name| (name, 0.0171)));

@@ -59,6 +59,7 @@ mod footprint;
 pub mod host;
 mod info;
 pub mod select;
+mod step;
 mod times;
 #[cfg(feature = "wgpu")]
 pub mod wgpu;
@@ -67,6 +68,11 @@ pub use crate::strategy::{Strategy, UnknownStrategy};
 pub use consumer::{Consumer, Seen};
 pub use footprint::{Footprint, MemoryUse};
 pub use info::{AdapterInfo, Api, DeviceType, StrategySupport};
+#[cfg(feature = "cuda")]
+pub use step::CudaBatch;
+pub use step::Step;
+#[cfg(feature = "wgpu")]
+pub use step::WgpuBatch;
 pub use times::{GpuSpan, GpuTimes};
 
 use std::sync::Arc;
@@ -187,13 +193,30 @@ pub struct LaneSpec {
     pub memory: Option<Arc<dyn StableHostMemory>>,
     /// Whether the device measures its own copies and kernels: see [`Lane::gpu_times`].
     pub timing: bool,
+    /// The application's own commands behind those of every batch.
+    pub step: Option<Step>,
 }
 
 impl LaneSpec {
-    /// Two slots and two outputs, no fingerprints, no timing and no memory of a source.
+    /// Two slots and two outputs, no fingerprints, no timing, no memory of a source and no step.
     #[must_use]
     pub fn new(layout: BatchLayout, preprocess: Preprocess, strategy: Strategy) -> Self {
-        Self { layout, preprocess, strategy, slots: 2, outputs: 2, fingerprints: false, memory: None, timing: false }
+        Self {
+            layout,
+            preprocess,
+            strategy,
+            slots: 2,
+            outputs: 2,
+            fingerprints: false,
+            memory: None,
+            timing: false,
+            step: None,
+        }
+    }
+
+    /// Refuses a step that a device of this kind cannot record, and a tensor that nothing makes.
+    fn check_step(&self, api: Api) -> Result<(), Unsupported> {
+        step::check_step(self.step.as_ref(), &self.preprocess, self.strategy, api)
     }
 
     /// The number of an output's fingerprints: of each field on the device, one for each sample of a full batch. None where they are not asked

@@ -162,6 +162,12 @@ pub enum DeviceError {
         /// What refused it, what the limits are, and how to raise them.
         reason: String,
     },
+    /// The application's own [`Step`](crate::backend::Step) failed. The batch is lost, the device is not.
+    #[error("the application's own step failed: {reason}")]
+    Step {
+        /// Its error, or what its panic said.
+        reason: String,
+    },
     /// The driver refused an operation that gpufeed believed valid. The batch is lost, the device is not.
     #[error("the device refused an operation: {message}")]
     Refused {

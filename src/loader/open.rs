@@ -62,6 +62,7 @@ impl Plan {
             fingerprints: options.fingerprints,
             memory: direct.as_ref().map(|direct| Arc::clone(direct.memory())),
             timing: options.timing || options.trace.is_some(),
+            step: options.step.clone(),
         };
         // Each output has its batch's, each slot those of the batch that is being filled, each worker those of its run.
         let filling = if spec.memory.is_some() { 0 } else { options.slots + options.workers };

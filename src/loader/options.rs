@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::observe::trace::Trace;
 use super::order::subset::Subset;
 use super::tolerance::BadSamples;
-use crate::backend::Strategy;
+use crate::backend::{Step, Strategy};
 use crate::error::OpenError;
 use crate::preprocess::Preprocess;
 
@@ -73,6 +73,8 @@ pub struct LoaderOptions {
     pub strategy: Option<Strategy>,
     /// What the device does with the bytes.
     pub preprocess: Preprocess,
+    /// The application's own commands on the device, behind that or instead of it.
+    pub step: Option<Step>,
     /// The most bytes (staging, device and outputs together) the loader may hold; `None` for no bound. Tensors that were
     /// [taken out](super::Batch::into_tensor) are the caller's and do not count.
     pub byte_budget: Option<u64>,
@@ -108,6 +110,7 @@ impl Default for LoaderOptions {
             bad_samples: BadSamples::default(),
             strategy: None,
             preprocess: Preprocess::default(),
+            step: None,
             byte_budget: None,
             fingerprints: false,
             timing: false,

@@ -90,7 +90,8 @@ impl<B: Backend> Contestant<B> {
     /// One round of the staging step alone: one slot and raw bytes, so that the CPU's part follows the device's and is not
     /// timed beside it. In GB/s.
     pub(super) fn staging(&mut self, slice: Duration, stop: &dyn Fn() -> bool) -> Result<Option<f64>, VerifyError> {
-        let options = LoaderOptions { slots: 1, outputs: 2, preprocess: Preprocess::Raw, ..self.options.clone() };
+        let options = self.options.clone();
+        let options = LoaderOptions { slots: 1, outputs: 2, preprocess: Preprocess::Raw, step: None, ..options };
         let loader = open(&mut self.staging, &self.backend, &self.source, &options)?;
         let (pass, last) = pass(loader, self.epoch, slice, &mut User::idle(), stop)?;
         drop(last);

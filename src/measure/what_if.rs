@@ -98,7 +98,7 @@ pub fn what_if<B: Backend>(
     let whole = Arc::new(Cycled::new(Arc::clone(source))) as Arc<dyn Source>;
     // Of the same samples every time, whoever else shares them.
     let options = LoaderOptions { subset: None, rank: 0, world: 1, timing: false, trace: None, ..options.clone() };
-    let raw = LoaderOptions { preprocess: Preprocess::Raw, ..options.clone() };
+    let raw = LoaderOptions { preprocess: Preprocess::Raw, step: None, ..options.clone() };
     let direct = options.strategy.unwrap_or_else(|| backend.default_strategy()).is_direct();
     let computes = !matches!(options.preprocess, Preprocess::Raw);
     let run = |free, source: &Arc<dyn Source>, options: &LoaderOptions| {

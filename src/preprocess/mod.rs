@@ -23,7 +23,7 @@ pub use pipeline::{
 pub use tensor::{Shape, TensorDesc};
 
 use crate::error::LayoutError;
-use crate::layout::{BatchLayout, SampleLayout};
+use crate::layout::{BatchLayout, Field, FieldKind, SampleLayout};
 
 /// What the device does with the bytes of a sample's first field. Further fields are delivered as they are, but for the
 /// [masks](Pipeline::masks) of a pipeline.
@@ -36,6 +36,9 @@ pub enum Preprocess {
     Normalize(Normalize),
     /// Images and frames of any pixel format become a network's input.
     Pipeline(Box<Pipeline>),
+    /// A [`Step`](crate::backend::Step) of the application's makes the tensor, which is so of each sample: an array or an image. Its bytes
+    /// are on the device by then.
+    Own(Field),
 }
 
 impl Preprocess {
@@ -46,7 +49,7 @@ impl Preprocess {
     /// [`LayoutError::Fields`] and [`LayoutError::FieldName`] where there is no room for it.
     pub fn staged(&self, sample: &SampleLayout) -> Result<SampleLayout, LayoutError> {
         match self {
-            Self::Raw | Self::Normalize(_) => Ok(sample.clone()),
+            Self::Raw | Self::Normalize(_) | Self::Own(_) => Ok(sample.clone()),
             Self::Pipeline(_) => PipelinePlan::staged(sample),
         }
     }
@@ -59,6 +62,11 @@ impl Preprocess {
         match self {
             Self::Raw => Ok(()),
             Self::Normalize(normalize) => normalize.validate(sample.first()),
+            Self::Own(tensor) if matches!(tensor.kind(), FieldKind::Array | FieldKind::Image) => Ok(()),
+            Self::Own(tensor) => {
+                let reason = "a step makes arrays and images";
+                Err(LayoutError::FieldName { name: tensor.name().to_owned(), reason })
+            }
             Self::Pipeline(pipeline) => {
                 pipeline.validate(sample)?;
                 PipelinePlan::record_field(sample).map(drop)
@@ -66,7 +74,13 @@ impl Preprocess {
         }
     }
 
-    /// Whether kernels make the tensor of the bytes that arrive.
+    /// Whether kernels of gpufeed's make the tensor.
+    #[cfg(feature = "wgpu")]
+    pub(crate) fn has_kernels(&self) -> bool {
+        matches!(self, Self::Normalize(_) | Self::Pipeline(_))
+    }
+
+    /// Whether the tensor is made of the bytes that arrive, and is not those.
     pub(crate) fn computes(&self) -> bool {
         !matches!(self, Self::Raw)
     }
@@ -78,7 +92,7 @@ impl Preprocess {
     pub(crate) fn plan(&self, sample: &SampleLayout) -> Result<Option<PipelinePlan>, LayoutError> {
         match self {
             Self::Pipeline(pipeline) => PipelinePlan::new(pipeline, sample).map(Some),
-            Self::Raw | Self::Normalize(_) => Ok(None),
+            Self::Raw | Self::Normalize(_) | Self::Own(_) => Ok(None),
         }
     }
 
@@ -100,6 +114,7 @@ impl Preprocess {
         match self {
             Self::Raw => TensorDesc::raw(field, samples),
             Self::Normalize(normalize) => TensorDesc::normalized(normalize, field, samples),
+            Self::Own(tensor) => TensorDesc::raw(tensor, samples),
             // What does not fit is described as raw; `validate` refuses it first.
             Self::Pipeline(pipeline) => PipelinePlan::new(pipeline, layout.sample())
                 .map_or_else(|_| TensorDesc::raw(field, samples), |plan| TensorDesc::of_pipeline(&plan, samples)),

@@ -95,7 +95,7 @@ impl OutputLayout {
     pub(crate) fn copied_beside(self, preprocess: &Preprocess) -> Vec<OutputField> {
         match preprocess {
             Preprocess::Raw => Vec::new(),
-            Preprocess::Normalize(_) | Preprocess::Pipeline(_) => {
+            Preprocess::Normalize(_) | Preprocess::Pipeline(_) | Preprocess::Own(_) => {
                 self.fields.into_iter().filter(|field| !field.is_made).collect()
             }
         }

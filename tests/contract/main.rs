@@ -21,6 +21,8 @@ mod ragged;
 #[path = "../support/skip.rs"]
 mod skip;
 #[cfg(feature = "wgpu")]
+mod steps;
+#[cfg(feature = "wgpu")]
 mod textures;
 mod trust;
 
@@ -182,8 +184,61 @@ macro_rules! external {
     };
 }
 
+/// Makes every test of an application's own steps.
+#[cfg(feature = "wgpu")]
+macro_rules! steps {
+    (nowhere $name:ident, $open:expr, $strategy:ident) => {
+        mod $name {
+            use crate::device::run;
+            use crate::steps;
+            use gpufeed::Strategy;
+
+            contract!(@tests $open, $strategy; steps: a_step_that_nothing_records_is_refused_by_name;);
+        }
+    };
+    (loaders $name:ident, $open:expr, $strategy:ident) => {
+        mod $name {
+            use crate::device::run;
+            use crate::steps;
+            use gpufeed::Strategy;
+
+            contract!(@tests $open, $strategy;
+                steps: a_step_changes_what_the_kernels_made, a_step_makes_the_tensor_or_is_refused_by_name,
+                    a_step_that_fails_in_a_loader_is_an_error_of_its_batch;
+            );
+        }
+    };
+    ($name:ident, $open:expr, $strategy:ident) => {
+        mod $name {
+            use crate::device::run;
+            use crate::steps;
+            use gpufeed::Strategy;
+
+            contract!(@tests $open, $strategy;
+                steps: a_step_changes_what_the_kernels_made, a_step_makes_the_tensor_or_is_refused_by_name,
+                    a_step_that_fails_costs_its_batch_only, a_step_that_fails_in_a_loader_is_an_error_of_its_batch,
+                    a_tensor_that_a_step_destroys_is_lost, frames_that_are_on_the_gpu_have_the_step_too;
+            );
+        }
+    };
+}
+
+#[cfg(feature = "wgpu")]
+steps!(nowhere host_records_no_steps, crate::device::host, Memcpy);
+
 #[cfg(feature = "wgpu")]
 mod vulkan {
+    steps!(steps_write_buffer, crate::device::vulkan, WriteBuffer);
+    steps!(steps_write_buffer_with, crate::device::vulkan, WriteBufferWith);
+    steps!(steps_staging_belt, crate::device::vulkan, StagingBelt);
+    steps!(steps_fresh_mapped, crate::device::vulkan, FreshMapped);
+    steps!(steps_mapped_ring, crate::device::vulkan, MappedRing);
+    steps!(steps_direct_map, crate::device::vulkan, DirectMap);
+    steps!(steps_system_ring, crate::device::vulkan, SystemRing);
+    steps!(steps_system_ring_in_place, crate::device::vulkan_in_place, SystemRing);
+    steps!(loaders steps_system_ring_beside, crate::device::vulkan_with_two_queues, SystemRing);
+    steps!(nowhere no_steps_beside, crate::device::vulkan_with_kernels_beside, SystemRing);
+    steps!(nowhere no_steps_in_place, crate::device::vulkan, Imported);
     external!(external_write_buffer, crate::device::vulkan, WriteBuffer);
     external!(external_write_buffer_with, crate::device::vulkan, WriteBufferWith);
     external!(external_staging_belt, crate::device::vulkan, StagingBelt);
@@ -228,6 +283,11 @@ mod vulkan {
 
 #[cfg(feature = "wgpu")]
 mod gl {
+    steps!(steps_write_buffer, crate::device::gl, WriteBuffer);
+    steps!(steps_write_buffer_with, crate::device::gl, WriteBufferWith);
+    steps!(steps_staging_belt, crate::device::gl, StagingBelt);
+    steps!(steps_fresh_mapped, crate::device::gl, FreshMapped);
+    steps!(steps_mapped_ring, crate::device::gl, MappedRing);
     external!(external_write_buffer, crate::device::gl, WriteBuffer);
     external!(external_mapped_ring, crate::device::gl, MappedRing);
     contract!(write_buffer, crate::device::gl, WriteBuffer);

@@ -72,7 +72,7 @@ impl<'p> Witness<'p> {
                 let far = got.zip(right).find(|(got, right)| (got - right).abs() > 1e-6);
                 assert_eq!(far, None, "samples {indices:?}");
             }
-            Preprocess::Pipeline(_) => unreachable!("no plan has one"),
+            Preprocess::Pipeline(_) | Preprocess::Own(_) => unreachable!("no plan has one"),
         }
     }
 

@@ -47,6 +47,7 @@ impl Backend for CudaBackend {
         self.supports(spec.strategy)?;
         spec.preprocess.validate(spec.layout.sample())?;
         check_indices(spec)?;
+        spec.check_step(self.info().api)?;
         check_direct(spec)?;
         let staged = spec.strategy != Strategy::Registered;
         if !staged && spec.memory.is_none() {
@@ -116,7 +117,7 @@ pub(super) fn device_bytes(spec: &LaneSpec, gather: GatherMethod) -> u64 {
     match &spec.preprocess {
         Preprocess::Raw => 0,
         Preprocess::Normalize(_) if reads_host(spec, gather) => spec.layout.batch_size() as u64 * 8,
-        Preprocess::Normalize(_) | Preprocess::Pipeline(_) => spec.layout.slot_bytes() as u64,
+        Preprocess::Normalize(_) | Preprocess::Pipeline(_) | Preprocess::Own(_) => spec.layout.slot_bytes() as u64,
     }
 }
 
@@ -124,7 +125,7 @@ pub(super) fn device_bytes(spec: &LaneSpec, gather: GatherMethod) -> u64 {
 pub(super) fn device_buffers(spec: &LaneSpec) -> usize {
     match &spec.preprocess {
         Preprocess::Raw => 0,
-        Preprocess::Normalize(_) | Preprocess::Pipeline(_) => DEVICE_BUFFERS,
+        Preprocess::Normalize(_) | Preprocess::Pipeline(_) | Preprocess::Own(_) => DEVICE_BUFFERS,
     }
 }
 

@@ -104,7 +104,7 @@ impl Kernels {
         part_bytes: usize,
     ) -> Result<Self, DriverError> {
         let plan = match &spec.preprocess {
-            Preprocess::Raw | Preprocess::Pipeline(_) => None,
+            Preprocess::Raw | Preprocess::Pipeline(_) | Preprocess::Own(_) => None,
             Preprocess::Normalize(normalize) => shape(spec, normalize).map(|shape| (shape, affine(normalize))),
         };
         let normalized = plan.map(|(shape, affine)| Normalized::new(&modules.normalize, shape, affine));

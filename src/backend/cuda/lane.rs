@@ -15,7 +15,7 @@ use crate::backend::{
     Footprint, GpuSpan, GpuTimes, Input, Lane, LaneSpec, MemoryUse, Rejected, SubmissionId, Submitted, Wait,
 };
 use crate::error::DeviceError;
-use crate::preprocess::OutputField;
+use crate::preprocess::{OutputField, OutputLayout};
 use crate::staging::{Cancelled, Fill, SlotPool};
 
 /// Slots, device buffers and kernels for one layout and one strategy.
@@ -30,6 +30,7 @@ pub struct CudaLane {
     pub(super) kernels: Kernels,
     /// Bytes of one output's tensors.
     pub(super) output_bytes: usize,
+    pub(super) tensors: OutputLayout,
     /// What is copied to the tensors beside the kernels.
     pub(super) beside: Vec<OutputField>,
     pub(super) upload: Arc<Stream>,

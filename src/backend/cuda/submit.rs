@@ -9,7 +9,7 @@ use super::driver::{self, Event, Memory};
 use super::lane::{CudaLane, Running, SlotRead};
 use super::tensor::CudaTensor;
 use super::timing::Timing;
-use crate::backend::{SubmissionId, check_filled, check_samples};
+use crate::backend::{CudaBatch, SubmissionId, check_filled, check_samples};
 use crate::error::DeviceError;
 use crate::preprocess::Preprocess;
 use crate::staging::Filled;
@@ -116,16 +116,43 @@ impl CudaLane {
             let tensor = field.of(samples);
             driver::copy_on_device(stream, (from, field.slot_offset), (to, tensor.offset), tensor.byte_len())
         });
-        let queued =
-            beside.and_then(|()| self.kernels.launch(stream, from, to, output.sums(), samples)).and_then(|()| {
-                if let Some(timing) = &mut self.timing {
-                    timing.kernel_ends(stream);
-                }
-                target.map_or(Ok(()), |buffer| self.buffers[buffer].read.record(stream))?;
-                done.record(stream)
-            });
+        let queued = beside.and_then(|()| self.kernels.launch(stream, from, to, output.sums(), samples)).map(|()| {
+            if let Some(timing) = &mut self.timing {
+                timing.kernel_ends(stream);
+            }
+        });
+        // Whatever a step says: what was queued before it reads the buffer.
+        let stepped = queued.map(|()| self.queue_step(target, samples, output));
+        let ended = stepped.as_ref().map_or_else(
+            |error| Err(*error),
+            |_| {
+                target.map_or(Ok(()), |buffer| self.buffers[buffer].read.record(&self.compute))?;
+                done.record(&self.compute)
+            },
+        );
         let compute = Arc::clone(&self.compute);
-        self.mark(queued, done, output, &compute)
+        let done = self.mark(ended, done, output, &compute)?;
+        match stepped {
+            Ok(Err(error)) => {
+                self.spare.push(done);
+                Err(error)
+            }
+            _ => Ok(done),
+        }
+    }
+
+    /// Has the application's step queued behind the kernels.
+    fn queue_step(&self, target: Option<usize>, samples: usize, output: &CudaTensor) -> Result<(), DeviceError> {
+        let Some(step) = &self.spec.step else { return Ok(()) };
+        let batch = CudaBatch {
+            input: target.map(|buffer| self.buffers[buffer].memory.address()),
+            layout: &self.spec.layout,
+            output: output.memory().address(),
+            tensors: &self.tensors,
+            samples,
+        };
+        driver::make_current(self.context()).map_err(|error| self.failed(error))?;
+        step.queue(&self.compute, &batch)
     }
 
     /// Marks the output as written where all was queued; gives the event back.

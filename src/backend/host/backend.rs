@@ -69,6 +69,7 @@ impl Backend for HostBackend {
 
     fn footprint(&self, spec: &LaneSpec) -> Result<Footprint, OpenError> {
         self.supports(spec.strategy)?;
+        spec.check_step(self.info.api)?;
         spec.preprocess.validate(spec.layout.sample())?;
         let output = OutputLayout::new(&spec.preprocess, &spec.layout)?.bytes();
         Ok(Footprint {

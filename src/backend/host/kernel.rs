@@ -51,7 +51,8 @@ impl Kernel {
             return Ok(Self::Pipeline(Box::new(Pipelines { image, masks, records })));
         }
         Ok(match preprocess {
-            Preprocess::Raw | Preprocess::Pipeline(_) => Self::Copy,
+            // What a step makes was refused before.
+            Preprocess::Raw | Preprocess::Pipeline(_) | Preprocess::Own(_) => Self::Copy,
             Preprocess::Normalize(normalize) => match normalize.dtype {
                 FloatType::F32 => Self::F32(Tables::new(normalize, layout, |value| value)),
                 FloatType::F16 => Self::F16(Tables::new(normalize, layout, f16::from_f32)),

@@ -49,9 +49,10 @@ impl Backend for WgpuBackend {
 
     fn footprint(&self, spec: &LaneSpec) -> Result<Footprint, OpenError> {
         self.supports(spec.strategy)?;
+        let backend = &self.for_step(spec)?;
         check_direct(spec)?;
         check_limits(&self.device().limits(), spec)?;
-        let device = transfer::device_bytes(self, spec)?;
+        let device = transfer::device_bytes(backend, spec)?;
         let (staging, device) = match spec.strategy {
             Strategy::Imported => {
                 // The lists of samples are all that it writes, where a kernel gathers.
@@ -72,7 +73,8 @@ impl Backend for WgpuBackend {
         let footprint = self.footprint(spec)?;
         self.check()?;
         // On a device that is lost meanwhile, whatever else is wrong follows from that.
-        WgpuLane::new(self, spec, footprint).map_err(|error| self.check().err().map_or(error, OpenError::from))
+        WgpuLane::new(&self.for_step(spec)?, spec, footprint)
+            .map_err(|error| self.check().err().map_or(error, OpenError::from))
     }
 
     fn copy_ceiling(&self, bytes: usize, at_least: Duration) -> Result<f64, DeviceError> {

@@ -12,6 +12,7 @@ use super::device::WgpuBackend;
 use super::health::one_line;
 use super::vulkan::KeepAlive;
 use super::work::{Ended, Ticket, Work};
+use crate::backend::step::panic_message;
 use crate::error::DeviceError;
 
 /// A device that answers so many calls in a row with a panic is not asked again: its callbacks are long used up.
@@ -93,7 +94,7 @@ impl WgpuBackend {
     /// # Errors
     /// [`DeviceError::Lost`].
     fn panicked(&self, payload: &(dyn Any + Send)) -> Result<(), DeviceError> {
-        let message = panic_message(payload);
+        let message = one_line(panic_message(payload));
         if !self.is_alive() {
             return Err(self.lose(message));
         }
@@ -125,9 +126,4 @@ fn own_error(error: &wgpu::Error) -> Option<DeviceError> {
         wgpu::Error::OutOfMemory { .. } => DeviceError::OutOfMemory { what: "a submission".to_owned(), bytes: 0 },
         _ => DeviceError::Refused { message },
     })
-}
-
-fn panic_message(payload: &(dyn Any + Send)) -> String {
-    let text = payload.downcast_ref::<String>().map(String::as_str).or_else(|| payload.downcast_ref::<&str>().copied());
-    one_line(text.unwrap_or("without a message"))
 }

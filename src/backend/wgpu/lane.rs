@@ -32,6 +32,7 @@ pub struct WgpuLane {
     pub(super) backend: WgpuBackend,
     pub(super) spec: LaneSpec,
     pub(super) kernels: Kernels,
+    pub(super) tensors: OutputLayout,
     /// What is copied to the tensors beside the kernels.
     pub(super) copied_fields: Vec<OutputField>,
     pub(super) staging: Box<dyn Staging>,
@@ -84,6 +85,7 @@ impl WgpuLane {
         let beside = second.as_ref().map(|_| Beside::new(backend, spec.slots + spec.outputs));
         let backend = second.as_ref().unwrap_or(backend);
         let transfers = Transfers::open(backend, spec)?;
+        let tensors = OutputLayout::new(&spec.preprocess, &spec.layout)?;
         // Whatever arrives is read where it arrived.
         let arriving = Tuning { gather: Gather::Copy, slots: SlotReads::Copy, ..backend.tuning() };
         let backend = &if transfers.is_some() { backend.with_tuning(arriving) } else { backend.clone() };
@@ -105,15 +107,15 @@ impl WgpuLane {
             (None, _) => spec.slots,
         };
         let copies = transfers.is_none() && direct.as_ref().map_or_else(|| staging.copies(), |_| !gathers);
-        let kernels_run = spec.preprocess.computes();
-        let timing =
-            if spec.timing { Timing::new(backend, spec.slots + spec.outputs, copies, kernels_run)? } else { None };
+        let (submissions, computes) = (spec.slots + spec.outputs, spec.preprocess.has_kernels());
+        let timing = if spec.timing { Timing::new(backend, submissions, copies, computes)? } else { None };
         let arrivals = transfers.as_ref().map_or(0, |transfers| transfers.buffers().count() as u64);
         let allocations = arrivals + direct.as_ref().map_or(spec.slots as u64, Direct::allocations);
         Ok(Self {
             backend: backend.clone(),
             kernels,
-            copied_fields: OutputLayout::new(&spec.preprocess, &spec.layout)?.copied_beside(&spec.preprocess),
+            copied_fields: tensors.clone().copied_beside(&spec.preprocess),
+            tensors,
             staging,
             slots: SlotPool::new((0..slots).map(|_| None)),
             completions: Completions::with_capacity(spec.slots + spec.outputs),

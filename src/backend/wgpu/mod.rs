@@ -97,6 +97,7 @@ mod outputs;
 mod requirements;
 mod second;
 mod staging;
+mod step;
 mod submit;
 mod tensor;
 #[cfg(test)]

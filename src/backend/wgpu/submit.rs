@@ -84,8 +84,9 @@ impl WgpuLane {
         if let Some((timing, set)) = timed {
             timing.end(set, &mut encoder);
         }
+        let step = self.record_step(self.staged_bytes(), samples, output)?;
         let (backend, keep) = (self.backend.clone(), self.staging.keep(slot));
-        backend.send([encoder.finish()], keep, || {
+        backend.send(std::iter::once(encoder.finish()).chain(step), keep, || {
             self.staging.sent(slot);
             if let Some((timing, set)) = timed {
                 timing.sent(set);

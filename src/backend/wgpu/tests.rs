@@ -234,6 +234,7 @@ fn imported_memory_is_let_go_with_a_destroyed_device() {
             fingerprints: false,
             memory: Some(Arc::new(Watched(arena, Arc::clone(&gone)))),
             timing: false,
+            step: None,
         };
         let mut lane = own.open_lane(&spec).expect("the lane opens");
         drop(spec);
@@ -261,6 +262,7 @@ fn a_device_says_of_its_copies_what_is_possible_or_nothing() {
             fingerprints: false,
             memory: None,
             timing: true,
+            step: None,
         };
         let mut lane = backend.open_lane(&spec).expect("the lane opens");
         let mut output = lane.output().expect("an output");

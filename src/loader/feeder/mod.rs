@@ -97,6 +97,7 @@ impl<B: Backend> Feeder<B> {
             fingerprints: false,
             memory: None,
             timing: false,
+            step: options.step,
         };
         let backend = backend.for_single_batches();
         let host = HostFields::footprint(&layout, options.outputs);

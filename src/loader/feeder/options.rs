@@ -1,7 +1,7 @@
 //! What a feeder can be told.
 
 use super::super::options::{LoaderOptions, check_counts};
-use crate::backend::Strategy;
+use crate::backend::{Step, Strategy};
 use crate::error::{OpenError, Unsupported};
 use crate::preprocess::Preprocess;
 
@@ -23,6 +23,8 @@ pub struct FeederOptions {
     pub strategy: Option<Strategy>,
     /// What the device does with the bytes. A pipeline draws what is random by the number of the frame, with seed and epoch zero.
     pub preprocess: Preprocess,
+    /// The application's own commands on the device, behind that or instead of it.
+    pub step: Option<Step>,
     /// The most bytes (staging, device and outputs together) it may hold; `None` for no bound. Tensors that were
     /// [taken out](crate::Batch::into_tensor) are the caller's and do not count.
     pub byte_budget: Option<u64>,
@@ -36,6 +38,7 @@ impl Default for FeederOptions {
             outputs: 4,
             strategy: None,
             preprocess: Preprocess::default(),
+            step: None,
             byte_budget: None,
         }
     }

@@ -35,6 +35,10 @@ pub(in crate::measure) struct Checker {
 
 impl Checker {
     pub(in crate::measure) fn new(source: Arc<dyn Source>, options: &LoaderOptions) -> Result<Self, OpenError> {
+        if options.step.is_some() {
+            let reason = "what an application's own step makes of a batch is not known".to_owned();
+            return Err(OpenError::Option { option: "step", reason });
+        }
         let layout = staged_layout(&options.preprocess, &source.layout(), options.batch_size)?;
         let sample = SampleBuffer::new(layout.sample().clone())?;
         let oracle = Oracle::new(&options.preprocess, layout.sample())?;

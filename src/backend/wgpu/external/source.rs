@@ -106,7 +106,7 @@ impl WgpuLane {
     }
 
     fn send_buffer(&self, from: At<'_>, samples: usize, output: &WgpuTensor) -> Result<Work, DeviceError> {
-        self.record_frames(|encoder| {
+        self.record_frames((Some(from), samples, output), |encoder| {
             if matches!(self.spec.preprocess, Preprocess::Raw) {
                 let (to, start) = (output.target(), output.target_offset());
                 encoder.copy_buffer_to_buffer(from.buffer, from.offset, to, start, self.frame_bytes(samples));
@@ -124,7 +124,9 @@ impl WgpuLane {
         let Some(reader) = &self.slotless.textures else {
             return Err(self.backend.refused("no kernel reads textures".into()));
         };
-        self.record_frames(|encoder| match self.device_bytes.as_ref().or(reader.bytes.as_ref()) {
+        let bytes = self.device_bytes.as_ref().or(reader.bytes.as_ref());
+        let input = bytes.map(|buffer| At { buffer, offset: 0 });
+        self.record_frames((input, 1, output), |encoder| match bytes {
             Some(bytes) if !matches!(self.spec.preprocess, Preprocess::Raw) => {
                 let bytes = At { buffer: bytes, offset: 0 };
                 reader.kernel.encode(device, encoder, view, bytes);
@@ -150,13 +152,18 @@ impl WgpuLane {
         self.kernels.encode(encoder, &bindings, samples);
     }
 
-    /// Records and submits on wgpu's queue.
-    fn record_frames(&self, record: impl FnOnce(&mut wgpu::CommandEncoder)) -> Result<Work, DeviceError> {
+    /// Records and submits on wgpu's queue, with what an application's step records for the batch: its bytes, its samples and its tensor.
+    fn record_frames(
+        &self,
+        (input, samples, output): (Option<At<'_>>, usize, &WgpuTensor),
+        record: impl FnOnce(&mut wgpu::CommandEncoder),
+    ) -> Result<Work, DeviceError> {
         let desc = wgpu::CommandEncoderDescriptor { label: Some("gpufeed frames") };
         let send = || {
             let mut encoder = self.backend.device().create_command_encoder(&desc);
             record(&mut encoder);
-            self.backend.send([encoder.finish()], None, || ())
+            let step = self.record_step(input, samples, output)?;
+            self.backend.send(std::iter::once(encoder.finish()).chain(step), None, || ())
         };
         self.backend.scope(send).flatten()
     }

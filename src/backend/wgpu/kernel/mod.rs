@@ -48,7 +48,7 @@ impl TensorKernel {
         }
         match &spec.preprocess {
             Preprocess::Normalize(normalize) => Ok(NormalizeKernel::new(device, spec, normalize)?.map(Self::Normalize)),
-            Preprocess::Raw | Preprocess::Pipeline(_) => Ok(None),
+            Preprocess::Raw | Preprocess::Pipeline(_) | Preprocess::Own(_) => Ok(None),
         }
     }
 }

@@ -182,10 +182,10 @@ pub(crate) fn check_limits(limits: &wgpu::Limits, spec: &LaneSpec) -> Result<(),
         binding.tensor(spec)?;
         return Ok(());
     }
-    if spec.fingerprints || spec.preprocess.computes() {
+    if spec.fingerprints || spec.preprocess.has_kernels() {
         check_compute(limits)?;
     }
-    if spec.preprocess.computes() {
+    if spec.preprocess.has_kernels() {
         binding.normalize(spec)?;
         for mask in spec.preprocess.masks(spec.layout.sample())? {
             binding.pipeline(spec, &mask)?;
@@ -221,6 +221,7 @@ mod tests {
             fingerprints: true,
             memory: None,
             timing: false,
+            step: None,
         }
     }
 

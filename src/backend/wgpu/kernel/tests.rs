@@ -37,6 +37,7 @@ fn lane(sample: SampleLayout, batch: usize, preprocess: Preprocess) -> LaneSpec 
         fingerprints: true,
         memory: None,
         timing: false,
+        step: None,
     }
 }
 

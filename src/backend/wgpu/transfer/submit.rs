@@ -158,13 +158,15 @@ impl WgpuLane {
             timing.end(set, &mut encoder);
         }
         let keep: KeepAlive = std::sync::Arc::new((done, arrived.keep(), transfers.queue.keep()));
-        let commands = encoder.finish();
+        // What arrives is no memory of wgpu's.
+        let step = self.record_step(None, samples, &output)?;
+        let commands = std::iter::once(encoder.finish()).chain(step);
         match &self.beside {
             // Nobody else's work waits there.
             Some(_) => transfers.queue.stage_ahead(ticket)?,
             None => transfers.queue.stage(ticket)?,
         }
-        let sent = self.backend.send([commands], Some(keep), || {
+        let sent = self.backend.send(commands, Some(keep), || {
             if let Some((timing, set)) = timed {
                 timing.sent(set);
             }

@@ -61,6 +61,7 @@ pub(in super::super) fn spec(strategy: Strategy, preprocess: Preprocess) -> Lane
         fingerprints: true,
         memory: (strategy == Strategy::Imported).then(|| Arc::new(arena) as _),
         timing: true,
+        step: None,
     }
 }
 
