@@ -54,7 +54,7 @@ macro_rules! contract {
                     frames_of_tokens_are_pushed_as_long_as_they_are;
                 pipelines: every_format_filter_type_and_layout_is_within_its_bound,
                     the_geometry_of_a_sample_is_that_of_its_seed_alone, pushed_frames_tell_their_geometry,
-                    batches_in_parts_are_whole;
+                    batches_in_parts_are_whole, a_batch_of_many_tiles_is_within_its_bound;
                 masks: masks_share_the_geometry_of_their_image, masks_in_parts_are_whole,
                     pushed_masks_share_the_geometry_of_their_frame, masks_that_do_not_fit_are_named;
                 feeders: frames_become_batches_in_the_order_they_are_pushed, frames_are_normalised,

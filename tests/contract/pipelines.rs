@@ -177,6 +177,14 @@ pub fn batches_in_parts_are_whole<B: TestDevice>(backend: &B, strategy: Strategy
     }
 }
 
+/// Enough pixels for tiles of as many rows as there can be, with more than one each way.
+pub fn a_batch_of_many_tiles_is_within_its_bound<B: TestDevice>(backend: &B, strategy: Strategy) {
+    let layout = frame(PixelFormat::Rgb8, 12, 12, 0);
+    let pipeline = Pipeline::imagenet_train(34);
+    let options = LoaderOptions { batch_size: 256, ..options(strategy, &pipeline) };
+    check_epoch(backend, options, &layout, &pipeline, 256);
+}
+
 fn words(bytes: &[u8]) -> Vec<f32> {
     bytes.as_chunks().0.iter().map(|&word| f32::from_ne_bytes(word)).collect()
 }
