@@ -1,7 +1,7 @@
 //! What there is, without opening it.
 
+use super::abilities::Abilities;
 use super::memory;
-use super::requirements::Abilities;
 use crate::backend::{AdapterInfo, Api, DeviceType};
 
 /// GL comes last: looking at it starts an EGL display.

@@ -1,9 +1,9 @@
 //! Devices that an application opened.
 
+use super::abilities::Abilities;
 use super::adapters;
 use super::device::WgpuBackend;
 use super::memory;
-use super::requirements::Abilities;
 use crate::backend::AdapterInfo;
 use crate::error::OpenError;
 

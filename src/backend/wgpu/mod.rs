@@ -72,7 +72,34 @@
 //!
 //! Mapped *files* are not imported by every driver (NVIDIA's refuses them): load the data into a
 //! [`HostArena`](crate::memory::HostArena) there.
+//!
+//! # With burn and cubecl
+//!
+//! burn 0.22 and cubecl 0.11 are on wgpu 30 as well, so one device serves both, and a batch becomes a tensor by one copy on the device. Their
+//! kernels use what the *adapter* offers, so a device that gpufeed opens for them has all of it:
+//! [`Requirements::with_all_of`], and [`open_device`] for `imported`.
+//!
+//! ```ignore
+//! let needs = requirements(&adapter, None)?.with_all_of(&adapter); // for `required_features` and `required_limits`
+//! let (device, queue) = open_device(&adapter, &descriptor)?;
+//! let backend = WgpuBackend::from_parts(&instance, &adapter, device.clone(), queue.clone())?;
+//! let setup = WgpuSetup { backend: adapter.get_info().backend, instance, adapter, device, queue };
+//! let burn = burn::tensor::Device::wgpu_options().setup(setup).init()?;
+//!
+//! // A batch as a tensor of burn's. Without burn's feature `fusion`, with which a tensor has no buffer yet.
+//! let tensor = Tensor::<4>::empty(shape, &burn); // as `batch.shape()`
+//! let own = tensor.clone().try_into_primitive::<burn::backend::Wgpu>()?;
+//! // Right before the copy: it submits what burn has recorded, which may still read this memory as another tensor's.
+//! let memory = own.client.get_resource::<WgpuServer<AutoCompiler>>(own.handle.clone())?; // of `burn::cubecl::wgpu`
+//! batch.fill_into(&memory.resource().buffer, memory.resource().offset)?;
+//! ```
+//!
+//! It works the other way round too, and has to where burn compiles to SPIR-V (its feature `vulkan`): `wgpu_options().init_with_setup()` opens the
+//! device and hands out its parts for [`WgpuBackend::from_parts`]. burn leaves `MAPPABLE_PRIMARY_BUFFERS` out, so that `direct-map` does not run on
+//! such a device, nor does `imported`; other strategies do. `examples/ocr`, a workspace of its own, runs a network so, and compares its answers
+//! with those of onnxruntime.
 
+mod abilities;
 mod adapters;
 mod backend;
 mod bandwidth;

@@ -15,7 +15,7 @@ use crate::preprocess::Preprocess;
 use crate::staging::Finish;
 
 /// The first device of each API that is here, opened. `WGPU_BACKEND` narrows them, as it narrows wgpu's own.
-fn opened() -> Vec<WgpuBackend> {
+pub(super) fn opened() -> Vec<WgpuBackend> {
     let only = std::env::var("WGPU_BACKEND").unwrap_or_default();
     let ids = ["vulkan:0", "metal:0", "dx12:0", "gl:0"].into_iter().filter(|id| id.starts_with(&only));
     let here: Vec<AdapterInfo> = adapters();
