@@ -1,10 +1,11 @@
-//! The project's own commands: `cargo xtask test`, `validate`, `lint`, `platforms`, `api`, `ptx`, `help`.
+//! The project's own commands: `cargo xtask test`, `validate`, `lint`, `platforms`, `ocr`, `api`, `ptx`, `help`.
 
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
 mod api;
 mod drivers;
 mod lint;
+mod ocr;
 mod platforms;
 mod ptx;
 mod suite;
@@ -26,6 +27,8 @@ usage: cargo xtask COMMAND
                                  runs the contract suite, the kernels, the command and a short comparison on every platform
                                  that this machine can reach, software drivers and Wine among them, type-checks for others,
                                  and ends with a table; what it fetches and builds is kept in target/platforms
+  ocr [--no-install]             fetches the weights of examples/ocr from PyPI where they are missing, and builds, lints, tests and
+                                 runs it: a network in burn on the device of gpufeed; takes minutes
   api                            writes docs/public-api.txt, the list of the public API, anew
   ptx                            translates shaders/*.cu to the PTX beside them, with the NVRTC 12.0 to 12.4 that the variable
                                  NVRTC names
@@ -39,6 +42,7 @@ enum Task {
     Validate,
     Lint,
     Platforms(platforms::Options),
+    Ocr { install: bool },
     Api,
     Ptx,
     Help,
@@ -50,6 +54,7 @@ fn parse(args: &[String]) -> Result<Task, String> {
     let task = match command.as_str() {
         "test" => return parse_test(rest),
         "platforms" => return platforms::parse(rest).map(Task::Platforms),
+        "ocr" => return parse_ocr(rest),
         "validate" => Task::Validate,
         "lint" => Task::Lint,
         "api" => Task::Api,
@@ -73,6 +78,14 @@ fn parse_test(args: &[String]) -> Result<Task, String> {
         }
     }
     Ok(Task::Test { install, args: Vec::new() })
+}
+
+fn parse_ocr(args: &[String]) -> Result<Task, String> {
+    match args {
+        [] => Ok(Task::Ocr { install: true }),
+        [only] if only == "--no-install" => Ok(Task::Ocr { install: false }),
+        [extra, ..] => Err(format!("unknown argument `{extra}`")),
+    }
 }
 
 /// The workspace's root.
@@ -114,6 +127,7 @@ fn main() -> ExitCode {
         Ok(Task::Validate) => suite::validate(),
         Ok(Task::Lint) => lint::lint(),
         Ok(Task::Platforms(options)) => platforms::platforms(&options),
+        Ok(Task::Ocr { install }) => ocr::ocr(install),
         Ok(Task::Api) => api::update(),
         Ok(Task::Ptx) => ptx::ptx(&root()),
         Ok(Task::Help) => {
@@ -149,7 +163,14 @@ mod tests {
         assert_eq!(parsed("api"), Ok(Task::Api));
         assert_eq!(parsed("ptx"), Ok(Task::Ptx));
         assert_eq!(parsed("validate"), Ok(Task::Validate));
-        for (line, name) in [("tset", "tset"), ("test --lib", "--lib"), ("lint --fix", "--fix"), ("", "no command")] {
+        assert_eq!(parsed("ocr --no-install"), Ok(Task::Ocr { install: false }));
+        for (line, name) in [
+            ("tset", "tset"),
+            ("test --lib", "--lib"),
+            ("lint --fix", "--fix"),
+            ("ocr --fast", "--fast"),
+            ("", "no command"),
+        ] {
             assert!(parsed(line).is_err_and(|problem| problem.contains(name)), "{line}");
         }
     }

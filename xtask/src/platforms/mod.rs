@@ -11,7 +11,7 @@ mod folder;
 mod launcher;
 mod options;
 mod outcome;
-mod packages;
+pub mod packages;
 mod programs;
 mod proof;
 mod step;
