@@ -37,6 +37,7 @@ impl Geometries {
     }
 
     /// The number of the field that holds it.
+    #[cfg(feature = "wgpu")]
     pub(super) fn field(&self) -> usize {
         self.field
     }

@@ -65,7 +65,7 @@ impl PipelinePlan {
     }
 
     /// Bytes of one sample's tensor.
-    #[cfg(any(feature = "wgpu", feature = "cuda"))]
+    #[cfg(feature = "wgpu")]
     pub(crate) fn tensor_bytes(&self) -> usize {
         self.dims().iter().product::<usize>() * self.pipeline.dtype.element().size()
     }
