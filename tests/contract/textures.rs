@@ -139,7 +139,7 @@ pub fn a_texture_that_is_no_frame_is_refused_by_name(backend: &WgpuBackend, stra
     ));
     let size = wgpu::Extent3d { depth_or_array_layers: 2, ..plain.size };
     assert!(matches!(refused(&wgpu::TextureDescriptor { size, ..plain.clone() }), ResourceError::Texture { .. }));
-    let missing = refused(&wgpu::TextureDescriptor { usage: TextureUsages::COPY_DST, ..plain.clone() });
+    let missing = refused(&wgpu::TextureDescriptor { usage: TextureUsages::RENDER_ATTACHMENT, ..plain.clone() });
     assert_eq!(missing.to_string(), "the texture lacks the usages TEXTURE_BINDING");
 }
 
