@@ -1,7 +1,5 @@
 //! Steps of an application's own: commands recorded into a batch's submission, behind gpufeed's kernels or instead of them.
 
-#[cfg(any(feature = "wgpu", feature = "cuda"))]
-use std::any::Any;
 use std::fmt;
 #[cfg(any(feature = "wgpu", feature = "cuda"))]
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -11,7 +9,7 @@ use std::sync::Arc;
 use super::info::Api;
 use crate::error::Unsupported;
 #[cfg(any(feature = "wgpu", feature = "cuda"))]
-use crate::error::{DeviceError, SourceError};
+use crate::error::{DeviceError, SourceError, panic_message};
 #[cfg(any(feature = "wgpu", feature = "cuda"))]
 use crate::layout::BatchLayout;
 #[cfg(any(feature = "wgpu", feature = "cuda"))]
@@ -236,16 +234,9 @@ fn caught(call: impl FnOnce() -> Result<(), SourceError>) -> Result<(), DeviceEr
     let reason = match catch_unwind(AssertUnwindSafe(call)) {
         Ok(Ok(())) => return Ok(()),
         Ok(Err(error)) => error.to_string(),
-        Err(panic) => format!("it panicked: {}", panic_message(&*panic)),
+        Err(panic) => format!("it panicked: {}", panic_message(panic)),
     };
     Err(DeviceError::Step { reason })
-}
-
-/// What a panic said.
-#[cfg(any(feature = "wgpu", feature = "cuda"))]
-pub(super) fn panic_message(payload: &(dyn Any + Send)) -> &str {
-    let text = payload.downcast_ref::<String>().map(String::as_str).or_else(|| payload.downcast_ref::<&str>().copied());
-    text.unwrap_or("without a message")
 }
 
 /// Refuses what a device of this kind cannot record, and a tensor that nothing makes.

@@ -1,8 +1,12 @@
 //! Errors, one small enum per operation. Each variant says whether trying again can help.
 
 mod load;
+mod panic;
 
 pub use load::{LoadError, PumpState, Stage, Stall};
+pub(crate) use panic::panic_message;
+#[cfg(feature = "wgpu")]
+pub(crate) use panic::panic_text;
 
 use std::error::Error;
 

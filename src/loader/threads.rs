@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 use super::observe::activity::Activity;
 use super::observe::watchdog;
 use super::pump::{Delivery, Pump, ToPump};
-use super::worker::{Job, Worker, panic_message};
+use super::worker::{Job, Worker};
 use crate::backend::Lane;
-use crate::error::OpenError;
+use crate::error::{OpenError, panic_message};
 
 /// The loader's threads. Each holds a sender of `alive` that is dropped when it ends.
 pub(super) struct Threads {

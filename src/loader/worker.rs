@@ -1,6 +1,5 @@
 //! Threads that read samples into regions.
 
-use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Instant;
@@ -14,6 +13,7 @@ use super::observe::trace::Recorder;
 use super::pump::ToPump;
 use super::spin_wait;
 use super::tolerance::BadSamples;
+use crate::error::panic_message;
 use crate::source::{SampleContext, Source};
 use crate::staging::Region;
 
@@ -146,17 +146,4 @@ impl Worker {
 struct Target<'a> {
     assembly: &'a Assembly,
     position: usize,
-}
-
-/// The text of a panic, where it has one.
-pub(super) fn panic_message(panic: Box<dyn Any + Send>) -> String {
-    match panic.downcast::<&str>().map(|text| (*text).to_owned()).or_else(|panic| panic.downcast().map(|text| *text)) {
-        Ok(text) => text,
-        Err(other) => {
-            // Dropping a value of an unknown type can panic in turn, and then nobody would learn of the first panic.
-            #[expect(clippy::mem_forget, reason = "a few bytes of a panic that nobody can read")]
-            std::mem::forget(other);
-            "no message".to_owned()
-        }
-    }
 }

@@ -12,8 +12,7 @@ use super::device::WgpuBackend;
 use super::health::one_line;
 use super::vulkan::KeepAlive;
 use super::work::{Ended, Ticket, Work};
-use crate::backend::step::panic_message;
-use crate::error::DeviceError;
+use crate::error::{DeviceError, panic_text};
 
 /// A device that answers so many calls in a row with a panic is not asked again: its callbacks are long used up.
 const MAX_PANICS: u32 = 1000;
@@ -94,7 +93,7 @@ impl WgpuBackend {
     /// # Errors
     /// [`DeviceError::Lost`].
     fn panicked(&self, payload: &(dyn Any + Send)) -> Result<(), DeviceError> {
-        let message = one_line(panic_message(payload));
+        let message = one_line(panic_text(payload).unwrap_or("without a message"));
         if !self.is_alive() {
             return Err(self.lose(message));
         }
