@@ -255,7 +255,10 @@ impl Direct {
         let first = number * self.batch % IMAGES;
         let offsets = &self.order[first..first + self.batch];
         let output = self.outputs[number % self.outputs.len()].clone();
-        let sent = self.lane.submit(Input::Direct(offsets), self.batch, output).map_err(|rejected| rejected.error)?;
+        let sent = self
+            .lane
+            .submit(Input::Direct { offsets, records: &[] }, self.batch, output)
+            .map_err(|rejected| rejected.error)?;
         Ok((offsets, sent.tensor))
     }
 }

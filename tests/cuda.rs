@@ -155,7 +155,9 @@ fn gathered(backend: &CudaBackend, gather: GatherMethod) {
                 let samples = if turn == 3 { 1 } else { batch };
                 let chosen: Vec<usize> = (0..samples).map(|i| (i * 17 + turn * 5) % 40).collect();
                 let offsets: Vec<u64> = chosen.iter().map(|index| (index * sample) as u64).collect();
-                let sent = lane.submit(Input::Direct(&offsets), samples, output).expect("it is sent");
+                let sent = lane
+                    .submit(Input::Direct { offsets: &offsets, records: &[] }, samples, output)
+                    .expect("it is sent");
                 let bytes: Vec<u8> =
                     chosen.iter().flat_map(|index| data[index * sample..(index + 1) * sample].to_vec()).collect();
                 check_tensor(&spec, &bytes, &sent.tensor);
@@ -195,9 +197,11 @@ fn a_registration_is_shared_by_lanes_and_ends_with_the_last() {
             let mut second = backend.open_lane(&spec).expect("the same memory again");
             drop(first);
             let output = second.output().expect("an output");
-            let beyond = second.submit(Input::Direct(&[1 << 20]), 1, output).expect_err("beyond the memory");
+            let beyond = second
+                .submit(Input::Direct { offsets: &[1 << 20], records: &[] }, 1, output)
+                .expect_err("beyond the memory");
             assert!(matches!(beyond.error, DeviceError::Refused { .. }), "{}", beyond.error);
-            second.submit(Input::Direct(&[0]), 1, beyond.tensor).expect("it is still locked");
+            second.submit(Input::Direct { offsets: &[0], records: &[] }, 1, beyond.tensor).expect("it is still locked");
             drop(second);
         }
         spec.memory = None;

@@ -53,7 +53,10 @@ fn send(bench: &Bench, spec: &LaneSpec, lane: &mut WgpuLane, number: usize, outp
         let order = Permutation::new(all, 1, 1);
         let place = |position: usize| order.at(position as u64 % all) * size as u64;
         let offsets: Vec<u64> = (number * batch..(number + 1) * batch).map(place).collect();
-        return lane.submit(Input::Direct(&offsets), batch, output).expect("it is sent").tensor;
+        return lane
+            .submit(Input::Direct { offsets: &offsets, records: &[] }, batch, output)
+            .expect("it is sent")
+            .tensor;
     }
     let mut fill = lane.begin().expect("the device is there").expect("a slot is free");
     // What the slot holds does not change how long the device takes.

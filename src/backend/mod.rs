@@ -81,7 +81,7 @@ use std::time::Duration;
 use crate::error::{DeviceError, OpenError, Unsupported};
 use crate::layout::BatchLayout;
 use crate::memory::StableHostMemory;
-use crate::preprocess::{Fingerprint, Preprocess, TensorDesc};
+use crate::preprocess::{Fingerprint, Geometry, Preprocess, TensorDesc};
 use crate::staging::{Cancelled, Fill, Filled};
 
 /// An opened device that batches can be fed to. Cheap to clone; clones are the same device.
@@ -233,10 +233,15 @@ impl LaneSpec {
 pub enum Input<'a> {
     /// A filled slot.
     Staged(Filled),
-    /// Byte offsets of samples within the lane's [`StableHostMemory`], for strategies that read it directly. A lane has room for
-    /// [`slots`](LaneSpec::slots) and [`outputs`](LaneSpec::outputs) together such submissions in flight, one that copies on a queue of
-    /// its own for [`slots`](LaneSpec::slots), and refuses more.
-    Direct(&'a [u64]),
+    /// Samples within the lane's [`StableHostMemory`], for strategies that read it directly. A lane has room for [`slots`](LaneSpec::slots)
+    /// and [`outputs`](LaneSpec::outputs) together such submissions in flight, one that copies on a queue of its own for
+    /// [`slots`](LaneSpec::slots), and refuses more.
+    Direct {
+        /// The first byte of each.
+        offsets: &'a [u64],
+        /// With a pipeline the [words](Geometry::words) of each one's geometry, which a slot would hold; none without.
+        records: &'a [[f32; Geometry::WORDS]],
+    },
 }
 
 /// A submission, to be matched with what [`Lane::reap`] reports. Counted from zero within a lane.
@@ -260,11 +265,9 @@ pub enum Wait {
 #[cfg(any(feature = "wgpu", feature = "cuda"))]
 fn check_direct(spec: &LaneSpec) -> Result<(), Unsupported> {
     let (strategy, sample) = (spec.strategy, spec.layout.sample());
-    let fields = sample.on_device().count();
-    if strategy.is_direct() && matches!(spec.preprocess, Preprocess::Pipeline(_)) {
-        let reason = "it has no slots, in which the geometry of each sample of a pipeline travels".to_owned();
-        return Err(Unsupported { strategy, reason });
-    }
+    // The geometry that a pipeline adds is sent beside.
+    let added = usize::from(matches!(spec.preprocess, Preprocess::Pipeline(_)));
+    let fields = sample.on_device().count().saturating_sub(added);
     if let Some(field) = sample.on_device().find(|field| strategy.is_direct() && field.is_ragged()) {
         let reason = format!("it reads samples of one size in place, and field `{}` is ragged", field.name());
         return Err(Unsupported { strategy, reason });
@@ -285,6 +288,25 @@ fn check_filled(layout: &BatchLayout, filled: &Filled, samples: usize) -> Result
         }),
         _ => Ok(()),
     }
+}
+
+/// Refuses samples of a direct batch without an offset each, and with a pipeline without a geometry each.
+#[cfg(any(feature = "wgpu", feature = "cuda"))]
+fn check_lists(
+    spec: &LaneSpec,
+    samples: usize,
+    offsets: &[u64],
+    records: &[[f32; Geometry::WORDS]],
+) -> Result<(), DeviceError> {
+    check_samples(&spec.layout, samples)?;
+    let wanted = if matches!(spec.preprocess, Preprocess::Pipeline(_)) { samples } else { 0 };
+    if offsets.len() == samples && records.len() == wanted {
+        return Ok(());
+    }
+    let (offsets, records) = (offsets.len(), records.len());
+    let message =
+        format!("{offsets} offsets and {records} geometries were given for {samples} samples that have {wanted}");
+    Err(DeviceError::Refused { message })
 }
 
 /// Refuses a batch that has no samples, or too many.

@@ -85,6 +85,7 @@ impl Plan {
         if let Some(direct) = self.direct.take() {
             let seed = options.seed.unwrap_or_default();
             let direct = Direct::new(direct, self.spec.layout.clone(), seed, slots, self.largest)?;
+            let direct = direct.with_geometries(self.geometries.as_ref())?;
             return Ok((Feeding::Direct(direct), Shape::Direct { depth: slots }));
         }
         let skips = matches!(options.bad_samples, BadSamples::Skip(_));

@@ -89,7 +89,8 @@ fn gathered(memory: &HostArena, offsets: &[u64], len: usize) -> Vec<u8> {
 fn each<L: Lane>(lane: &mut L, spec: &LaneSpec, offsets: &[u64], mut check: impl FnMut(&[u64], Vec<u8>)) {
     let mut output = lane.output().expect("an output");
     for batch in offsets.chunks(BATCH) {
-        let submitted = lane.submit(Input::Direct(batch), batch.len(), output).expect("it is sent");
+        let submitted =
+            lane.submit(Input::Direct { offsets: batch, records: &[] }, batch.len(), output).expect("it is sent");
         let desc = spec.preprocess.tensor(&spec.layout, batch.len());
         let mut finished = Vec::new();
         arrives(lane, submitted.id, &mut finished).expect("it arrives");
@@ -228,7 +229,8 @@ pub fn fingerprints_are_those_of_the_samples<B: TestDevice>(backend: &B, _: Stra
         };
         let mut output = lane.output().expect("an output");
         for batch in shuffled(25, 3, len, 9).chunks(BATCH) {
-            let sent = lane.submit(Input::Direct(batch), batch.len(), output).expect("it is sent");
+            let sent =
+                lane.submit(Input::Direct { offsets: batch, records: &[] }, batch.len(), output).expect("it is sent");
             arrives(&mut lane, sent.id, &mut Vec::new()).expect("it arrives");
             output = sent.tensor;
             let want: Vec<u64> = gathered(&memory, batch, len).chunks(len).map(fingerprint).collect();
@@ -247,7 +249,7 @@ pub fn many_shuffled_batches_are_in_flight_at_once<B: TestDevice>(backend: &B, _
         for batch in shuffled(200, 0, 1200, seed).chunks(BATCH) {
             let mut output = lane.output().expect("an output");
             let tensor = loop {
-                match lane.submit(Input::Direct(batch), batch.len(), output) {
+                match lane.submit(Input::Direct { offsets: batch, records: &[] }, batch.len(), output) {
                     Ok(submitted) => break submitted.tensor,
                     Err(rejected) => {
                         assert_eq!(lane.in_flight(), spec.slots + spec.outputs, "{}", rejected.error);
@@ -276,7 +278,8 @@ pub fn what_cannot_be_read_is_refused<B: TestDevice>(backend: &B, _: Strategy) {
     for (offsets, samples) in
         [(&[901][..], 1), (&[u64::MAX][..], 1), (&[0, 1][..], 1), (&[][..], 0), (&[0; BATCH + 1][..], BATCH + 1)]
     {
-        let rejected = lane.submit(Input::Direct(offsets), samples, output).expect_err("it cannot be read");
+        let rejected =
+            lane.submit(Input::Direct { offsets, records: &[] }, samples, output).expect_err("it cannot be read");
         assert!(matches!(rejected.error, DeviceError::Refused { .. }), "{}", rejected.error);
         output = rejected.tensor;
     }
@@ -291,7 +294,7 @@ pub fn an_output_that_fails_costs_its_batch_only<B: TestDevice>(backend: &B, _: 
     for first in [0, 64, 128, 192, 256, 320, 384, 448] {
         let spoilt = lane.output().expect("an output");
         assert!(backend.spoil(&spoilt));
-        let error = match lane.submit(Input::Direct(&[first]), 1, spoilt) {
+        let error = match lane.submit(Input::Direct { offsets: &[first], records: &[] }, 1, spoilt) {
             Err(rejected) => rejected.error,
             // Where kernels run on a queue of their own the memory has other owners beside the user, and is written all the same.
             Ok(sent) => match arrives(&mut lane, sent.id, &mut Vec::new()) {
@@ -327,7 +330,7 @@ fn watched<B: TestDevice>(backend: &B) -> (B::Lane, Arc<AtomicBool>, usize) {
 fn send<L: Lane>(lane: &mut L, sample: usize) -> L::Tensor {
     let output = lane.output().expect("an output");
     let offsets = [0, 1, 2, 3].map(|at| at * sample as u64);
-    lane.submit(Input::Direct(&offsets), 4, output).expect("it is sent").tensor
+    lane.submit(Input::Direct { offsets: &offsets, records: &[] }, 4, output).expect("it is sent").tensor
 }
 
 pub fn memory_is_let_go_after_its_last_use<B: TestDevice>(backend: &B, _: Strategy) {
@@ -356,7 +359,9 @@ pub fn a_device_may_be_destroyed_while_it_reads<B: TestDevice>(backend: &B, _: S
     let (mut lane, gone, sample) = watched(backend);
     let tensors: Vec<_> = (0..4).map(|_| send(&mut lane, sample)).collect();
     backend.lose();
-    let rejected = lane.submit(Input::Direct(&[0]), 1, tensors[0].clone()).expect_err("the device is gone");
+    let rejected = lane
+        .submit(Input::Direct { offsets: &[0], records: &[] }, 1, tensors[0].clone())
+        .expect_err("the device is gone");
     assert!(matches!(rejected.error, DeviceError::Lost { .. }), "{}", rejected.error);
     let lost = lane.reap(Wait::All, &mut Vec::new());
     assert!(matches!(lost, Err(DeviceError::Lost { .. })), "{lost:?}");

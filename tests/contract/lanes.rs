@@ -198,7 +198,9 @@ pub fn what_is_refused_comes_back<B: TestDevice>(backend: &B, strategy: Strategy
     let filled = write(begin(&mut lane), &batch_bytes(0, 1));
     let rejected = lane.submit(Input::Staged(filled), BATCH, output).expect_err("too little is filled");
     assert!(matches!(rejected.error, DeviceError::Refused { .. }), "{}", rejected.error);
-    let direct = lane.submit(Input::Direct(&[0]), 1, rejected.tensor).expect_err("this strategy has slots");
+    let direct = lane
+        .submit(Input::Direct { offsets: &[0], records: &[] }, 1, rejected.tensor)
+        .expect_err("this strategy has slots");
     assert!(matches!(direct.error, DeviceError::Refused { .. }), "{}", direct.error);
     // The only slot and the output are there again.
     let bytes = batch_bytes(1, BATCH);

@@ -89,7 +89,9 @@ macro_rules! contract {
                     batches_can_be_awaited, memory_is_constant_over_a_thousand_epochs;
                 fields: several_fields_are_not_read_in_place;
                 ragged: rows_of_any_number_are_not_read_in_place;
-                pipelines: a_pipeline_is_not_read_in_place;
+                pipelines: every_format_filter_type_and_layout_is_within_its_bound,
+                    the_geometry_of_a_sample_is_that_of_its_seed_alone, a_mask_is_not_read_in_place,
+                    samples_without_a_geometry_are_refused;
                 trust: an_epoch_goes_on_where_any_token_was_made, padding_fills_the_last_batch;
             );
         }
@@ -278,6 +280,14 @@ mod vulkan {
             pipelines: batches_in_parts_are_whole;
             masks: masks_in_parts_are_whole;
         );
+    }
+
+    mod imported_by_a_loader_in_parts {
+        use crate::device::run;
+        use crate::pipelines;
+        use gpufeed::Strategy;
+
+        contract!(@tests crate::device::vulkan_of_small_bindings, Imported; pipelines: batches_in_parts_are_whole;);
     }
 }
 

@@ -2,14 +2,15 @@
 
 use std::sync::Arc;
 
-use gpufeed::backend::Tensor;
-use gpufeed::layout::{Field, FrameLayout, PixelFormat, SampleLayout, Yuv, YuvRange};
-use gpufeed::preprocess::{GEOMETRY, PipelineOracle};
+use gpufeed::backend::{Input, Lane, LaneSpec, Tensor};
+use gpufeed::layout::{BatchLayout, Field, FrameLayout, PixelFormat, SampleLayout, Yuv, YuvRange};
+use gpufeed::preprocess::{GEOMETRY, PipelineOracle, Preprocess, fingerprint, sample_fingerprint};
 use gpufeed::source::random_images;
 use gpufeed::staging::SampleBuffer;
 use gpufeed::{
-    Anchor, ChannelOrder, Crop, Feeder, FeederOptions, Filter, Flip, Geometry, Jitter, Loader, LoaderOptions,
-    OpenError, Orientation, Pipeline, Quantization, Resize, SampleContext, Source, Strategy, TensorLayout, TensorType,
+    Anchor, ChannelOrder, Crop, Feeder, FeederOptions, Filter, Flip, Geometry, HostArena, Jitter, Loader,
+    LoaderOptions, OpenError, Orientation, Pipeline, Quantization, Resize, SampleContext, Source, Strategy,
+    TensorLayout, TensorType,
 };
 
 use crate::device::TestDevice;
@@ -123,6 +124,7 @@ fn options(strategy: Strategy, pipeline: &Pipeline) -> LoaderOptions {
         workers: 2,
         strategy: Some(strategy),
         preprocess: pipeline.clone().into(),
+        fingerprints: true,
         ..LoaderOptions::default()
     }
 }
@@ -150,10 +152,14 @@ fn check_epoch<B: TestDevice>(
         assert_eq!(batch.desc().quantization, pipeline.dtype.quantization());
         let tensor = batch.read().expect("it can be read back");
         let each = tensor.len() / batch.len();
+        let fingerprints = batch.fingerprints().expect("it can be read back").expect("they were asked for");
         for (position, (&index, tensor)) in batch.indices().iter().zip(tensor.chunks_exact(each)).enumerate() {
             let geometry = batch.geometry(position).expect("there is a pipeline");
             let worst = oracle.worst(&geometry, &bytes_of(&*source, index), tensor).expect("as long as it should be");
             assert!(worst <= 1.0, "{layout}, {pipeline:?}: {worst} of the bound\n{geometry:?}");
+            let record: Vec<u8> = geometry.words().iter().flat_map(|word| word.to_ne_bytes()).collect();
+            let fields = [fingerprint(&bytes_of(&*source, index)), fingerprint(&record)];
+            assert_eq!(fingerprints[position], sample_fingerprint(&fields), "{layout}");
         }
         assert_eq!(batch.geometry(batch.len()), None);
         seen += batch.len();
@@ -236,8 +242,32 @@ pub fn pushed_frames_tell_their_geometry<B: TestDevice>(backend: &B, strategy: S
     }
 }
 
-pub fn a_pipeline_is_not_read_in_place<B: TestDevice>(backend: &B, strategy: Strategy) {
-    let source = Arc::new(random_images(frame(PixelFormat::Rgb8, 8, 8, 0), 4, 3).expect("frames"));
-    let refused = Loader::new(backend, source, options(strategy, &Pipeline::yolo(8))).err().expect("there is no slot");
-    assert!(matches!(&refused, OpenError::Unsupported(why) if why.reason.contains("geometry")), "{refused}");
+/// The image is; its geometry is sent beside it, and a mask would be a second field.
+pub fn a_mask_is_not_read_in_place<B: TestDevice>(backend: &B, strategy: Strategy) {
+    let mask = Field::frame("mask", PixelFormat::Gray8, 8, 8).expect("a field");
+    let sample = SampleLayout::image(8, 8, 3).and_then(|sample| sample.with(mask)).expect("a sample");
+    let preprocess = Preprocess::from(Pipeline::yolo(8).with_mask("mask", 0));
+    let layout = BatchLayout::new(preprocess.staged(&sample).expect("it fits"), BATCH).expect("a batch");
+    let memory = Arc::new(HostArena::new(1 << 12, |_| {}).expect("a little memory"));
+    let spec = LaneSpec { memory: Some(memory), ..LaneSpec::new(layout, preprocess, strategy) };
+    let refused = backend.open_lane(&spec).err().expect("two fields");
+    assert!(matches!(&refused, OpenError::Unsupported(why) if why.reason.contains("these have 2")), "{refused}");
+}
+
+/// A list that is not one of the batch's samples costs that batch only.
+pub fn samples_without_a_geometry_are_refused<B: TestDevice>(backend: &B, strategy: Strategy) {
+    let (sample, preprocess) = (frame(PixelFormat::Rgb8, 8, 8, 0), Preprocess::from(Pipeline::yolo(8)));
+    let layout = BatchLayout::new(preprocess.staged(&sample).expect("it fits"), BATCH).expect("a batch");
+    let memory = Arc::new(HostArena::new(1 << 12, |_| {}).expect("a little memory"));
+    let spec = LaneSpec { memory: Some(memory), ..LaneSpec::new(layout, preprocess, strategy) };
+    let mut lane = backend.open_lane(&spec).expect("the lane opens");
+    let mut output = lane.output().expect("an output");
+    let record = [[0.0; Geometry::WORDS]; 2];
+    for (offsets, records) in [(&[0u64, 192][..], &record[..1]), (&[0], &record), (&[0], &[]), (&[], &record[..1])] {
+        let rejected = lane.submit(Input::Direct { offsets, records }, 1, output).expect_err("the lists differ");
+        assert!(rejected.error.to_string().contains("geometries"), "{}", rejected.error);
+        output = rejected.tensor;
+    }
+    let sent = lane.submit(Input::Direct { offsets: &[192], records: &record[..1] }, 1, output).expect("it is sent");
+    sent.tensor.wait().expect("the device is there");
 }

@@ -15,7 +15,7 @@ use crate::backend::{
     Footprint, GpuSpan, GpuTimes, Input, Lane, LaneSpec, MemoryUse, Rejected, SubmissionId, Submitted, Wait,
 };
 use crate::error::DeviceError;
-use crate::preprocess::{OutputField, OutputLayout};
+use crate::preprocess::{Geometry, OutputField, OutputLayout};
 use crate::staging::{Cancelled, Fill, SlotPool};
 
 /// Slots, device buffers and kernels for one layout and one strategy.
@@ -40,8 +40,9 @@ pub struct CudaLane {
     pub(super) uploaded: Event,
     pub(super) spare: Vec<Event>,
     pub(super) next_buffer: usize,
-    /// The offsets that a kernel gathers from, in pageable memory; used again.
+    /// The offsets that a kernel gathers from, and the geometries of a pipeline's samples, in pageable memory; used again.
     pub(super) offsets: Vec<u64>,
+    pub(super) records: Vec<[f32; Geometry::WORDS]>,
     pub(super) timing: Option<Timing>,
     pub(super) held: Footprint,
     pub(super) allocations: u64,
@@ -197,7 +198,7 @@ impl Lane for CudaLane {
     ) -> Result<Submitted<CudaTensor>, Rejected<CudaTensor>> {
         let submitted = match input {
             Input::Staged(filled) => self.submit_staged(&filled, samples, &output),
-            Input::Direct(offsets) => self.submit_direct(offsets, samples, &output),
+            Input::Direct { offsets, records } => self.submit_direct(offsets, records, samples, &output),
         };
         match submitted {
             Ok(id) => Ok(Submitted { id, tensor: output }),

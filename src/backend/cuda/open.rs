@@ -57,6 +57,7 @@ impl CudaLane {
             spare: Vec::with_capacity(2 * in_flight),
             next_buffer: 0,
             offsets: Vec::with_capacity(spec.layout.batch_size()),
+            records: Vec::with_capacity(spec.layout.batch_size()),
             held: Footprint { outputs: 0, ..footprint },
             spec: spec.clone(),
             backend: backend.clone(),

@@ -9,9 +9,9 @@ use super::driver::{self, Event, Memory};
 use super::lane::{CudaLane, Running, SlotRead};
 use super::tensor::CudaTensor;
 use super::timing::Timing;
-use crate::backend::{CudaBatch, SubmissionId, check_filled, check_samples};
+use crate::backend::{CudaBatch, SubmissionId, check_filled, check_lists};
 use crate::error::DeviceError;
-use crate::preprocess::Preprocess;
+use crate::preprocess::{Geometry, PipelinePlan, Preprocess};
 use crate::staging::Filled;
 
 impl CudaLane {
@@ -175,17 +175,18 @@ impl CudaLane {
     pub(super) fn submit_direct(
         &mut self,
         offsets: &[u64],
+        records: &[[f32; Geometry::WORDS]],
         samples: usize,
         output: &CudaTensor,
     ) -> Result<SubmissionId, DeviceError> {
         self.backend.lost().check()?;
-        check_samples(&self.spec.layout, samples)?;
+        check_lists(&self.spec, samples, offsets, records)?;
         let sample_bytes = self.spec.layout.payload(1);
         let refused = |message: String| Err(DeviceError::Refused { message });
         let Some(direct) = &self.direct else {
             return refused(format!("strategy `{}` is fed through slots", self.spec.strategy));
         };
-        if offsets.len() != samples || !direct.memory().covers(offsets, sample_bytes) {
+        if !direct.memory().covers(offsets, sample_bytes) {
             return refused(format!(
                 "{samples} samples of {sample_bytes} bytes do not lie at these offsets of the memory"
             ));
@@ -193,15 +194,22 @@ impl CudaLane {
         let done = if reads_host(&self.spec, self.backend.gather()) {
             self.gather_in_kernel(offsets, output)?
         } else {
-            self.gather_by_copies(offsets, output)?
+            self.gather_by_copies(offsets, records, output)?
         };
         Ok(self.sent(None, done))
     }
 
-    fn gather_by_copies(&mut self, offsets: &[u64], output: &CudaTensor) -> Result<Event, DeviceError> {
+    fn gather_by_copies(
+        &mut self,
+        offsets: &[u64],
+        records: &[[f32; Geometry::WORDS]],
+        output: &CudaTensor,
+    ) -> Result<Event, DeviceError> {
         let target = self.target(output)?;
         let to = target.map_or(output.memory(), |buffer| &self.buffers[buffer].memory);
         let (batch, bytes) = (self.backend.batch(), self.spec.layout.payload(1));
+        self.records.clear();
+        self.records.extend_from_slice(records);
         if let Some(timing) = &mut self.timing {
             timing.copy_starts(&self.upload);
         }
@@ -209,6 +217,13 @@ impl CudaLane {
             Some(direct) => direct.copy(0, batch, offsets, bytes, to),
             None => Ok(()),
         };
+        let queued = queued.and_then(|()| match self.records.len() {
+            0 => Ok(()),
+            _ => {
+                let first = PipelinePlan::records_offset(&self.spec.layout);
+                driver::upload_list(&self.upload, &self.records, (to, first))
+            }
+        });
         if let Some(timing) = &mut self.timing {
             timing.copy_ends(&self.upload);
         }
@@ -232,7 +247,7 @@ impl CudaLane {
             Some(direct) => {
                 let (on_device, to, sums) = (&self.buffers[turn].memory, output.memory(), output.sums());
                 let timing = &mut self.timing;
-                driver::upload_offsets(&stream, &self.offsets, on_device)
+                driver::upload_list(&stream, &self.offsets, (on_device, 0))
                     .map(|()| timing.iter_mut().for_each(|timing| timing.kernel_starts(&stream, true)))
                     .and_then(|()| self.kernels.gather(&stream, direct, &self.offsets, on_device, to, sums))
                     .map(|()| timing.iter_mut().for_each(|timing| timing.kernel_ends(&stream)))

@@ -102,7 +102,9 @@ impl Lane for HostLane {
     ) -> Result<Submitted<HostTensor>, Rejected<HostTensor>> {
         let submitted = match input {
             Input::Staged(filled) => self.submit_staged(&filled, samples, &output),
-            Input::Direct(_) => Err(DeviceError::Refused { message: "host memory has no direct feeding".to_owned() }),
+            Input::Direct { .. } => {
+                Err(DeviceError::Refused { message: "host memory has no direct feeding".to_owned() })
+            }
         };
         match submitted {
             Ok(id) => Ok(Submitted { id, tensor: output }),

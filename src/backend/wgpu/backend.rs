@@ -8,7 +8,7 @@ use super::clock;
 use super::consumer::WgpuConsumer;
 use super::default_strategy::default_strategy;
 use super::device::WgpuBackend;
-use super::direct::Partition;
+use super::direct::{Partition, gather_of, record_bytes};
 use super::kernel::check_limits;
 use super::lane::WgpuLane;
 use super::tensor::WgpuTensor;
@@ -55,10 +55,11 @@ impl Backend for WgpuBackend {
         let device = transfer::device_bytes(backend, spec)?;
         let (staging, device) = match spec.strategy {
             Strategy::Imported => {
-                // The lists of samples are all that it writes, where a kernel gathers.
+                // The lists of samples are all that it writes, where a kernel gathers; or the geometries of a pipeline.
                 let lists = Partition::new(self, spec)?.list_bytes(spec);
-                let gathers = self.tuning().gather == Gather::Kernel && transfer::family(self, spec)?.is_none();
-                (0, if gathers { lists } else { device })
+                let kernel = gather_of(spec, self.tuning()) == Gather::Kernel;
+                let gathers = kernel && transfer::family(self, spec)?.is_none();
+                (0, if gathers { lists } else { device.saturating_add(record_bytes(spec)) })
             }
             _ => ((spec.layout.slot_bytes() as u64).saturating_mul(spec.slots as u64), device),
         };

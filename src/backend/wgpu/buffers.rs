@@ -1,6 +1,7 @@
 //! The device memory of a lane, in bytes and in buffers.
 
 use super::device::WgpuBackend;
+use super::direct::gather_of;
 use super::kernel::fingerprint_bytes;
 use super::tuning::{Gather, SlotReads, Tuning};
 use crate::backend::{LaneSpec, Strategy};
@@ -11,7 +12,7 @@ use crate::preprocess::OutputLayout;
 pub(super) fn device_bytes(spec: &LaneSpec, tuning: Tuning) -> u64 {
     match spec.strategy {
         Strategy::DirectMap => 0,
-        Strategy::Imported if tuning.gather == Gather::Kernel => 0,
+        Strategy::Imported if gather_of(spec, tuning) == Gather::Kernel => 0,
         Strategy::SystemRing if tuning.slots == SlotReads::InPlace => 0,
         // Its destination is settled before the tensor is.
         Strategy::WriteBufferWith => spec.layout.slot_bytes() as u64,

@@ -226,7 +226,7 @@ impl Lane for WgpuLane {
         let submitted = match input {
             Input::Staged(filled) if self.transfers.is_some() => self.transfer_slot(&filled, samples, &output),
             Input::Staged(filled) => self.submit_staged(&filled, samples, &output),
-            Input::Direct(offsets) => self.submit_direct(offsets, samples, &output),
+            Input::Direct { offsets, records } => self.submit_direct(offsets, records, samples, &output),
         };
         match submitted {
             Ok(id) => {

@@ -240,7 +240,7 @@ fn imported_memory_is_let_go_with_a_destroyed_device() {
         drop(spec);
         let offsets: Vec<u64> = (0..batch as u64).map(|sample| sample << 20).collect();
         let output = lane.output().expect("an output");
-        let sent = lane.submit(Input::Direct(&offsets), batch, output).expect("it is sent");
+        let sent = lane.submit(Input::Direct { offsets: &offsets, records: &[] }, batch, output).expect("it is sent");
         own.device().destroy();
         drop((lane, sent));
         // The last one to hold the queue waits for it.

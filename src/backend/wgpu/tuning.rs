@@ -35,8 +35,8 @@ pub enum Gather {
     /// A kernel reads them over the bus and writes the tensor: one pass.
     #[default]
     Kernel,
-    /// One copy of many regions to the device, and then the kernel. Copies move whole words: a batch with a sample whose size or
-    /// place is no multiple of four bytes takes the kernel instead.
+    /// One copy of many regions to the device, and then the kernel. So it always is with a [`Pipeline`](crate::Pipeline), whose kernels read
+    /// every pixel several times.
     Copy,
 }
 

@@ -1,16 +1,19 @@
 //! Batches that the device gathers from the source's own memory: no slot, no worker, only a list of offsets.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 use std::time::Duration;
 
+use super::super::geometry::Geometries;
 use super::super::observe::metrics::BatchTimestamps;
 use super::super::order::sampler::Sampler;
 use super::super::outputs::reserved;
 use super::observer::Observer;
 use super::prepared::{Lists, Prepared, Unsent};
 use crate::backend::{Input, Wait};
-use crate::error::{DeviceError, LoadError, SourceError, panic_message};
+use crate::error::{DeviceError, LayoutError, LoadError, SourceError, panic_message};
 use crate::layout::BatchLayout;
+use crate::preprocess::Geometry;
 use crate::source::{self, SampleContext};
 use crate::staging::{SampleWriter, ShortField};
 
@@ -23,6 +26,9 @@ pub(in crate::loader) struct Direct {
     /// Batches in flight at most.
     depth: usize,
     offsets: Vec<u64>,
+    /// Of a loader with a pipeline.
+    geometries: Option<Arc<Geometries>>,
+    records: Vec<[f32; Geometry::WORDS]>,
     /// Whether the device took long over a batch the last time that it was waited for.
     slow: bool,
 }
@@ -42,7 +48,23 @@ impl Direct {
         depth: usize,
         samples: usize,
     ) -> Result<Self, DeviceError> {
-        Ok(Self { source, layout, seed, depth, offsets: reserved(samples)?, slow: false })
+        let (offsets, records) = (reserved(samples)?, Vec::new());
+        Ok(Self { source, layout, seed, depth, offsets, geometries: None, records, slow: false })
+    }
+
+    /// The same for a loader with a pipeline.
+    ///
+    /// # Errors
+    /// [`DeviceError::OutOfMemory`].
+    pub(in crate::loader) fn with_geometries(
+        mut self,
+        geometries: Option<&Arc<Geometries>>,
+    ) -> Result<Self, DeviceError> {
+        if let Some(geometries) = geometries {
+            self.records = reserved(self.offsets.capacity())?;
+            self.geometries = Some(Arc::clone(geometries));
+        }
+        Ok(self)
     }
 
     /// What to wait for when as many batches are in flight as may be. A slow device finishes most of them first: sending several at a
@@ -71,7 +93,7 @@ impl Direct {
         let times =
             BatchTimestamps { epoch: sampler.epoch(), number, slot: None, begun, handed_out, ended, sent, submitted };
         Ok(Prepared {
-            input: Input::Direct(&self.offsets),
+            input: Input::Direct { offsets: &self.offsets, records: &self.records },
             samples: self.offsets.len(),
             padding: sampler.padding(number),
             bad: Vec::new(),
@@ -105,11 +127,15 @@ impl Direct {
     ) -> Result<(), Refusal> {
         indices.clear();
         self.offsets.clear();
+        self.records.clear();
         self.source.check()?;
         for (position, index) in sampler.batch(batch).enumerate() {
             *asked = index;
             self.offsets.push(self.source.position(index));
             indices.push(index);
+            if let Some(geometries) = &self.geometries {
+                self.records.push(geometries.of(index, sampler.epoch())?.words());
+            }
             if !host.is_empty() {
                 let sample = SampleContext::of(index).in_epoch(sampler.epoch()).with_seed(self.seed);
                 let mut writer = SampleWriter::on_host(&self.layout, host.bytes_mut(), position);
@@ -128,6 +154,12 @@ enum Refusal {
     Short(ShortField),
 }
 
+impl From<LayoutError> for Refusal {
+    fn from(error: LayoutError) -> Self {
+        Self::Source(error.into())
+    }
+}
+
 impl From<SourceError> for Refusal {
     fn from(error: SourceError) -> Self {
         Self::Source(error)
@@ -136,8 +168,6 @@ impl From<SourceError> for Refusal {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use super::super::super::host_fields::HostFields;
     use super::super::super::{LoaderOptions, Order};
     use super::*;

@@ -85,21 +85,21 @@ fn queue(
     })
 }
 
-/// Queues the copy of a batch's offsets out of pageable memory, which the driver has taken when this returns. (From page-locked
-/// memory, which the caller must not use here, it would read them later.)
-pub(in super::super) fn upload_offsets(
+/// Queues the copy of a batch's list, its offsets or its geometries, out of pageable memory to byte `start` of `to`. The driver has taken
+/// it when this returns. (From page-locked memory, which the caller must not use here, it would read it later.)
+pub(in super::super) fn upload_list<T: bytemuck::NoUninit>(
     stream: &CudaStream,
-    offsets: &Vec<u64>,
-    to: &DeviceMemory,
+    list: &Vec<T>,
+    (to, start): (&DeviceMemory, usize),
 ) -> Result<(), DriverError> {
-    let offsets = offsets.as_slice();
-    if std::mem::size_of_val(offsets) > to.bytes() {
+    let list: &[u8] = bytemuck::cast_slice(list);
+    if start.checked_add(list.len()).is_none_or(|end| end > to.bytes()) {
         return Err(DriverError(sys::CUresult::CUDA_ERROR_INVALID_VALUE));
     }
     bind(stream.context())?;
-    // SAFETY: both ranges are valid for the offsets' bytes (checked above). From pageable memory the driver copies to its own
-    // staging memory before the call returns, so the offsets need not live longer.
-    unsafe { result::memcpy_htod_async(to.address, offsets, stream.cu_stream()) }
+    // SAFETY: both ranges are valid for the list's bytes (checked above). From pageable memory the driver copies to its own staging
+    // memory before the call returns, so the list need not live longer.
+    unsafe { result::memcpy_htod_async(to.address + start as u64, list, stream.cu_stream()) }
 }
 
 /// Queues the copy of `bytes` bytes from byte `start` of device memory to byte `offset` of other device memory.

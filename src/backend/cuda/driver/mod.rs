@@ -28,7 +28,7 @@ mod sums;
 pub(super) use batch::BatchCopy;
 pub(super) use consume::Consume;
 pub(super) use context::{Stream, bind as make_current, probe, wait_for};
-pub(super) use copy::{Copies, Copying, copy_on_device, download, upload, upload_offsets};
+pub(super) use copy::{Copies, Copying, copy_on_device, download, upload, upload_list};
 pub(super) use device::{Device, devices, of_context, start};
 pub(super) use event::Event;
 pub(super) use launch::Module;

@@ -3,16 +3,20 @@
 mod list;
 mod partition;
 mod plan;
+mod records;
 mod submit;
 
 use list::Lists;
 pub(super) use partition::Partition;
+use records::Records;
+pub(super) use records::record_bytes;
 
 use super::device::WgpuBackend;
-use super::tuning::Gather;
+use super::tuning::{Gather, Tuning};
 use super::vulkan::{self, Import, ImportError, KeepAlive, RawBuffer, Region};
 use crate::backend::{LaneSpec, Strategy};
 use crate::error::{DeviceError, OpenError, Unsupported};
+use crate::preprocess::{Geometry, Preprocess};
 
 /// The driver's threads would get the signal, and nothing can turn it into an error there.
 const MAPPED_ON_SOFTWARE: &str = "a software device reads a mapped file with the CPU, and a file that is cut short meanwhile would end the \
@@ -25,9 +29,11 @@ pub(super) struct Direct {
     /// The same buffers, to be copied from on queues that wgpu does not know of.
     raws: Vec<RawBuffer>,
     path: GatherPath,
+    /// Of a pipeline.
+    records: Option<Records>,
     /// Where the samples of the batch being recorded are, in the batch's order.
     found: Vec<SampleLocation>,
-    /// What each submission holds: the imports, and its list.
+    /// What each submission holds: the imports, and its list or its records.
     keeps: Vec<KeepAlive>,
 }
 
@@ -64,7 +70,8 @@ impl Direct {
         let imports = partition.imports().map(import).collect::<Result<Vec<_>, _>>().map_err(refused)?;
         let held: Vec<KeepAlive> = imports.iter().map(Import::keep).collect();
         let submissions = submissions(spec);
-        let (path, keeps) = match backend.tuning().gather {
+        let records = Records::new(backend, spec, submissions)?;
+        let (path, keeps) = match gather_of(spec, backend.tuning()) {
             Gather::Kernel => {
                 let lists = Lists::new(backend, spec, &partition, &imports, submissions)?;
                 let keeps = lists.keeps(&held);
@@ -72,11 +79,16 @@ impl Direct {
             }
             Gather::Copy => {
                 let keep: KeepAlive = std::sync::Arc::new(held);
-                (GatherPath::Copy(imports.iter().map(|_| Vec::new()).collect()), vec![keep; submissions])
+                let keep = |at| match &records {
+                    Some(records) => std::sync::Arc::new([KeepAlive::clone(&keep), records.keep(at)]) as KeepAlive,
+                    None => KeepAlive::clone(&keep),
+                };
+                (GatherPath::Copy(imports.iter().map(|_| Vec::new()).collect()), (0..submissions).map(keep).collect())
             }
         };
         let raws = imports.iter().map(Import::raw).collect();
-        Ok(Self { partition, imports, raws, path, found: Vec::with_capacity(spec.layout.batch_size()), keeps })
+        let found = Vec::with_capacity(spec.layout.batch_size());
+        Ok(Self { partition, imports, raws, path, records, found, keeps })
     }
 
     /// The copies that collect the samples found last, `bytes` bytes each, by import.
@@ -101,6 +113,17 @@ impl Direct {
         self.keeps.len()
     }
 
+    pub(super) fn records(&self) -> Option<&Records> {
+        self.records.as_ref()
+    }
+
+    /// Writes what a pipeline needs of each sample of a submission.
+    fn write_records(&mut self, submission: usize, records: &[[f32; Geometry::WORDS]]) {
+        if let Some(memory) = &mut self.records {
+            memory.write(submission, records);
+        }
+    }
+
     pub(super) fn lists(&self) -> Option<&Lists> {
         match &self.path {
             GatherPath::Kernel(lists) => Some(lists),
@@ -110,7 +133,7 @@ impl Direct {
 
     /// Allocations made for it.
     pub(super) fn allocations(&self) -> u64 {
-        let lists = if self.lists().is_some() { self.keeps.len() } else { 0 };
+        let lists = if self.lists().is_some() || self.records.is_some() { self.keeps.len() } else { 0 };
         (self.imports.len() + lists) as u64
     }
 
@@ -124,6 +147,15 @@ impl Direct {
             self.found.push(found);
         }
         Ok(())
+    }
+}
+
+/// How a lane's samples are collected. The kernels of a pipeline read frames that lie together, several times each: over the bus that would
+/// be several copies.
+pub(super) fn gather_of(spec: &LaneSpec, tuning: Tuning) -> Gather {
+    match spec.preprocess {
+        Preprocess::Pipeline(_) => Gather::Copy,
+        _ => tuning.gather,
     }
 }
 

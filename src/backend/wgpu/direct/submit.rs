@@ -5,14 +5,16 @@ use super::super::tensor::WgpuTensor;
 use super::super::vulkan::{self, Region};
 use super::super::work::Work;
 use super::{Direct, GatherPath, SampleLocation};
-use crate::backend::{SubmissionId, check_samples};
+use crate::backend::{SubmissionId, check_lists};
 use crate::error::DeviceError;
+use crate::preprocess::Geometry;
 
 impl WgpuLane {
     /// Gathers the samples at these bytes of the memory.
     pub(in super::super) fn submit_direct(
         &mut self,
         offsets: &[u64],
+        records: &[[f32; Geometry::WORDS]],
         samples: usize,
         output: &WgpuTensor,
     ) -> Result<SubmissionId, DeviceError> {
@@ -20,14 +22,12 @@ impl WgpuLane {
         let Some(direct) = &mut self.direct else {
             return Err(refused(format!("strategy `{}` is fed through slots", self.spec.strategy)));
         };
-        check_samples(&self.spec.layout, samples)?;
-        if offsets.len() != samples {
-            return Err(refused(format!("{} offsets were given for {samples} samples", offsets.len())));
-        }
+        check_lists(&self.spec, samples, offsets, records)?;
         direct.find(offsets)?;
         let all = self.slots.len();
         let in_flight = || refused(format!("{all} submissions are in flight: reap some first"));
         let slot = self.slots.claim()?.ok_or_else(in_flight)?;
+        direct.write_records(slot, records);
         if self.transfers.is_some() {
             return self.transfer_found(slot, samples, output);
         }
@@ -72,6 +72,8 @@ impl WgpuLane {
         } else {
             let order = order.get_or_insert_with(|| new_encoder(device));
             copies = Some(record_copies(device, direct, order, &to, self.spec.layout.payload(1))?);
+            self.record_records(slot, &mut encoder, &to, samples);
+            self.record_fields(&mut encoder, self.device_bytes.as_ref(), output, samples);
             if let Some(bindings) = output.bindings(0) {
                 self.kernels.encode(&mut encoder, bindings, samples);
             }
@@ -86,6 +88,19 @@ impl WgpuLane {
                 timing.sent(set);
             }
         })
+    }
+
+    /// Records the copy of the samples' geometries, where there are any, to a buffer that is laid out as a slot.
+    pub(in super::super) fn record_records(
+        &self,
+        submission: usize,
+        encoder: &mut wgpu::CommandEncoder,
+        to: &wgpu::Buffer,
+        samples: usize,
+    ) {
+        if let Some(records) = self.direct.as_ref().and_then(Direct::records) {
+            records.record(submission, encoder, to, samples);
+        }
     }
 }
 

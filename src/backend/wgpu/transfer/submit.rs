@@ -150,6 +150,9 @@ impl WgpuLane {
             encoder.copy_buffer_to_buffer(&arrival.buffer, 0, output.target(), 0, bytes);
         }
         let arrival = transfers.arrivals.get(slot).map(|arrival| &arrival.buffer);
+        if let Some(arrival) = arrival {
+            self.record_records(slot, &mut encoder, arrival, samples);
+        }
         self.record_fields(&mut encoder, arrival, &output, samples);
         if let Some(bindings) = output.bindings(slot) {
             self.kernels.encode(&mut encoder, bindings, samples);

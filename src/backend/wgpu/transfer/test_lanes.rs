@@ -105,7 +105,7 @@ pub(in super::super) fn submit(
     let output = lane.output().expect("an output");
     let offsets: Vec<u64> = indices.iter().map(|at| (at * PIXELS) as u64).collect();
     let input = match strategy {
-        Strategy::Imported => Input::Direct(&offsets),
+        Strategy::Imported => Input::Direct { offsets: &offsets, records: &[] },
         _ => Input::Staged(fill(lane, &bytes(indices))),
     };
     let sent = lane.submit(input, indices.len(), output).expect("it is sent");

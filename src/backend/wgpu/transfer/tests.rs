@@ -122,12 +122,14 @@ fn more_batches_than_there_are_arrival_buffers_are_refused_and_cost_nothing() {
         let sent: Vec<_> =
             (0..2).map(|number| submit(&mut lane, Strategy::Imported, &indices(number, BATCH))).collect();
         let output = lane.output().expect("an output");
-        let rejected = lane.submit(Input::Direct(&[0]), 1, output).expect_err("both are on their way");
+        let rejected =
+            lane.submit(Input::Direct { offsets: &[0], records: &[] }, 1, output).expect_err("both are on their way");
         assert!(matches!(rejected.error, DeviceError::Refused { .. }), "{}", rejected.error);
         let mut finished = Vec::new();
         lane.reap(Wait::All, &mut finished).expect("a live device");
         assert_eq!(finished, [0, 1]);
-        let sent_again = lane.submit(Input::Direct(&[0]), 1, rejected.tensor).expect("there is room");
+        let sent_again =
+            lane.submit(Input::Direct { offsets: &[0], records: &[] }, 1, rejected.tensor).expect("there is room");
         arrive(&mut lane, sent_again.id, &mut finished);
         drop(sent);
     });
