@@ -19,3 +19,4 @@ mod shards;
 mod shrink;
 mod support;
 mod tensors;
+mod transforms;

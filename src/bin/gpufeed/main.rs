@@ -18,6 +18,7 @@ mod report_file;
 mod run;
 #[cfg(test)]
 mod testing;
+mod transform;
 mod units;
 
 use std::process::ExitCode;

@@ -61,7 +61,8 @@ pub fn compare_device() -> Result<ExitCode> {
 fn work(job: &Job, ended: Arc<AtomicBool>) -> Result<DeviceReport> {
     let source = job.feed.samples.open()?;
     let device = AnyBackend::open(&job.device)?;
-    Ok(device.compare(source, &job.plan(), &mut Reporter { ended }))
+    let plan = job.plan(&source.layout())?;
+    Ok(device.compare(source, &plan, &mut Reporter { ended }))
 }
 
 fn send(line: &Line) -> Result<()> {

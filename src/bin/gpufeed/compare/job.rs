@@ -8,12 +8,13 @@ use anyhow::{Context, Result, ensure};
 use gpufeed::measure::report::{Data, DeviceReport, Settings};
 use gpufeed::measure::{Event, Plan, available_memory, largest_cache};
 use gpufeed::source::random_images;
-use gpufeed::{FloatType, LoaderOptions, Normalize, Preprocess, SampleLayout, Source, TensorLayout};
+use gpufeed::{LoaderOptions, SampleLayout, Source};
 use serde::{Deserialize, Serialize};
 
 use super::args::CompareArgs;
 use crate::args::{DataArgs, open_source, options_are};
 use crate::data::note_left_out;
+use crate::feed_args::FeedArgs;
 use crate::units::HxW;
 
 /// One device's part.
@@ -30,8 +31,7 @@ pub struct Job {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Feed {
     pub samples: Samples,
-    /// Raw without it.
-    pub normalize: Option<Normalize>,
+    pub tensor: FeedArgs,
     pub seed: Option<u64>,
 }
 
@@ -57,10 +57,11 @@ pub enum Line {
 }
 
 impl Job {
-    pub fn plan(&self) -> Plan {
-        let base =
-            LoaderOptions { preprocess: self.feed.preprocess(), seed: self.feed.seed, ..LoaderOptions::default() };
-        Plan::new(self.settings.clone(), base, Duration::from_secs_f64(self.budget_s))
+    /// For samples of this layout.
+    pub fn plan(&self, layout: &SampleLayout) -> Result<Plan> {
+        let preprocess = self.feed.tensor.preprocess(layout)?;
+        let base = LoaderOptions { preprocess, seed: self.feed.seed, ..LoaderOptions::default() };
+        Ok(Plan::new(self.settings.clone(), base, Duration::from_secs_f64(self.budget_s)))
     }
 }
 
@@ -69,9 +70,9 @@ impl Feed {
     pub fn prepare(args: &CompareArgs) -> Result<(Self, Data)> {
         let samples = Samples::prepare(args)?;
         let (layout, count) = samples.shape()?;
-        let normalize = args.feed.normalize(&layout)?;
-        let seed = args.sizes.seed;
-        let feed = Self { samples, normalize, seed };
+        let (tensor, seed) = (args.feed.clone(), args.sizes.seed);
+        let preprocess = tensor.describe(&tensor.preprocess(&layout)?);
+        let feed = Self { samples, tensor, seed };
         let data = Data {
             synthetic: args.data.is_none(),
             name: args.data.as_deref().map_or_else(|| "random images in memory".to_owned(), base_name),
@@ -79,27 +80,10 @@ impl Feed {
             images: layout.as_image().is_some(),
             sample_bytes: layout.byte_len() as u64,
             samples: count,
-            preprocess: feed.describe(),
+            preprocess,
             seed,
         };
         Ok((feed, data))
-    }
-
-    pub fn preprocess(&self) -> Preprocess {
-        self.normalize.clone().map_or(Preprocess::Raw, Preprocess::Normalize)
-    }
-
-    fn describe(&self) -> String {
-        let Some(normalize) = &self.normalize else { return "delivered as they are".to_owned() };
-        let dtype = match normalize.dtype {
-            FloatType::F32 => "f32",
-            FloatType::F16 => "f16",
-        };
-        let layout = match normalize.layout {
-            TensorLayout::Nchw => "NCHW",
-            TensorLayout::Nhwc => "NHWC",
-        };
-        format!("normalised to {dtype}, {layout}")
     }
 }
 
@@ -173,6 +157,8 @@ fn random_count(sample: usize, batch: usize, cache: Option<u64>, available: Opti
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::feed_args::DTypeArg;
+    use crate::transform::{PresetArg, Step, TransformArgs};
 
     #[test]
     fn random_samples_exceed_the_caches_and_respect_memory() {
@@ -188,11 +174,18 @@ mod tests {
     #[test]
     fn a_job_travels_as_one_line() {
         let samples = Samples::Path { path: "a\nb".into(), images: DataArgs::default() };
-        let feed = Feed { samples, normalize: Some(Normalize::imagenet()), seed: Some(u64::MAX) };
+        let transform =
+            TransformArgs { preset: Some(PresetArg::ZeroTo255), transform: vec![Step::ShorterSide(3), Step::Flip] };
+        let tensor = FeedArgs { transform, dtype: Some(DTypeArg::F16), ..FeedArgs::default() };
+        let feed = Feed { samples, tensor, seed: Some(u64::MAX) };
         let job = Job { device: "host".to_owned(), settings: Vec::new(), feed, budget_s: 1.5 };
         let line = serde_json::to_string(&job).expect("serialises");
         assert!(!line.contains('\n'));
         assert_eq!(serde_json::from_str::<Job>(&line).expect("deserialises"), job);
-        assert_eq!(job.feed.describe(), "normalised to f32, NCHW");
+        let sample = SampleLayout::image(4, 4, 3).expect("an image");
+        let preprocess = job.feed.tensor.preprocess(&sample).expect("it fits");
+        assert_eq!(job.feed.tensor.describe(&preprocess), "zero-to-255,resize=3,flip to f16, NCHW");
+        let plain = FeedArgs::default();
+        assert_eq!(plain.describe(&plain.preprocess(&sample).expect("it fits")), "normalised to f32, NCHW");
     }
 }

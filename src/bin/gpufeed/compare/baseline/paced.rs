@@ -67,7 +67,7 @@ fn work(paced: &PacedJob, stdin: BufReader<Stdin>) -> Result<()> {
         driver: driver.trim().to_owned(),
     })?;
     pacer.wait();
-    let mut plan: Plan = paced.job.plan();
+    let mut plan: Plan = paced.job.plan(&source.layout())?;
     plan.timing = Timing::rounds_only(MANY, Duration::from_secs_f64(paced.slice_s), VERIFYING);
     plan.hold_bytes = u64::MAX;
     let report = device.compare(source, &plan, &mut pacer);
