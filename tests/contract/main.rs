@@ -180,7 +180,7 @@ macro_rules! external {
                     frames_that_cannot_be_read_where_they_are_are_refused_by_name,
                     a_buffer_of_another_device_is_refused, work_is_ordered_with_the_applications_own;
                 textures: a_texture_becomes_the_frame_that_its_texels_are, a_texture_that_is_no_frame_is_refused_by_name,
-                    a_destroyed_texture_is_refused;
+                    a_destroyed_texture_is_refused, a_texture_has_an_applications_step_too;
             );
         }
     };

@@ -1,9 +1,13 @@
 //! An application's own textures as frames.
 
+use gpufeed::backend::Step;
 use gpufeed::backend::wgpu::{ResourceError, WgpuBackend};
 use gpufeed::layout::FrameLayout;
 use gpufeed::wgpu::{self, TextureFormat, TextureUsages};
-use gpufeed::{Api, Field, Normalize, Pipeline, PixelFormat, Preprocess, Resize, SampleLayout, Strategy};
+use gpufeed::{
+    Api, Element, Feeder, FeederOptions, Field, Normalize, OpenError, Pipeline, PixelFormat, Preprocess, Resize,
+    SampleLayout, Strategy,
+};
 
 use crate::external::{HEIGHT, OFFSET, WIDTH, bytes, feeder, image, options, read, resource, target};
 
@@ -152,4 +156,33 @@ pub fn a_destroyed_texture_is_refused(backend: &WgpuBackend, strategy: Strategy)
     let error = feeder.feed_texture(&destroyed_view).map(drop).expect_err("it is gone");
     assert!(matches!(resource(error), ResourceError::Refused { .. }));
     assert_eq!(feeder.feed(&[bytes(0, 105)]).expect("the feeder goes on").len(), 1);
+}
+
+/// Behind the frame's own commands, or instead of kernels, with the texels' bytes as they would have come in a slot.
+pub fn a_texture_has_an_applications_step_too(backend: &WgpuBackend, strategy: Strategy) {
+    let (bytes, texels) = (4 * HEIGHT * WIDTH, bytes(9, 4 * HEIGHT * WIDTH));
+    let texture = texture(backend, TextureFormat::Rgba8Unorm, &texels, false);
+    let clears = Step::wgpu(|encoder, batch| {
+        encoder.clear_buffer(batch.output.0, batch.output.1, Some(8));
+        Ok(())
+    });
+    let raw = FeederOptions { step: Some(clears), ..options(strategy, &Preprocess::Raw, 1) };
+    let mut cleared = feeder(backend, image(4), raw);
+    let batch = cleared.feed_texture(&view(&texture)).expect("it is sent");
+    assert_eq!(batch.read().expect("readable"), [&[0; 8], &texels[8..]].concat());
+    let copies = Step::wgpu(move |encoder, batch| {
+        let (from, (to, start)) = (batch.field(0).ok_or("no bytes")?, batch.output);
+        encoder.copy_buffer_to_buffer(from.buffer, from.offset, to, start + bytes as u64, bytes as u64);
+        encoder.clear_buffer(to, start, Some(bytes as u64));
+        Ok(())
+    });
+    let twice = Preprocess::Own(Field::array("twice", Element::U8, &[2, bytes]).expect("a field"));
+    let own = FeederOptions { step: Some(copies), ..options(strategy, &twice, 1) };
+    let mut own = match Feeder::new(backend, image(4), own) {
+        // Slots that are read in place are no step's to read, as `steps` has it.
+        Err(OpenError::Unsupported(_)) if matches!(strategy, Strategy::DirectMap | Strategy::SystemRing) => return,
+        opened => opened.expect("the feeder opens"),
+    };
+    let batch = own.feed_texture(&view(&texture)).expect("it is sent");
+    assert_eq!(batch.read().expect("readable"), [vec![0; bytes], texels].concat());
 }

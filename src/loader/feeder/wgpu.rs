@@ -105,7 +105,7 @@ impl Feeder<WgpuBackend> {
     /// the frames, and not what it has only recorded. The application may overwrite them by work that it submits from now on.
     ///
     /// `source` has the usage `STORAGE` where something is computed, else `COPY_SRC`; `offset` is as for [`feed_into`](Self::feed_into).
-    /// Frames have one field, on the device.
+    /// Frames have one field, on the device. Bind groups are made for each call, and go with its work: nothing of the application's is kept.
     ///
     /// ```
     /// use gpufeed::backend::wgpu::WgpuBackend;
