@@ -92,7 +92,7 @@ pub(in super::super) fn upload_list<T: bytemuck::NoUninit>(
     list: &Vec<T>,
     (to, start): (&DeviceMemory, usize),
 ) -> Result<(), DriverError> {
-    let list: &[u8] = bytemuck::cast_slice(list);
+    let list: &[u8] = bytemuck::cast_slice(list.as_slice());
     if start.checked_add(list.len()).is_none_or(|end| end > to.bytes()) {
         return Err(DriverError(sys::CUresult::CUDA_ERROR_INVALID_VALUE));
     }
