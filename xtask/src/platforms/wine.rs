@@ -67,7 +67,9 @@ fn launcher(debian: &Debian) -> Result<Launcher, String> {
     let wine = debian.launcher().with("WINEPREFIX", PREFIX).with("WINEDEBUG", "-all").with("HOME", "/root");
     if !debian.has(&format!("{PREFIX}/system.reg")) {
         let quiet = wine.clone().with("WINEDLLOVERRIDES", "mscoree,mshtml=");
-        packages::run(quiet.command(Path::new("wineboot")).arg("--init"))?;
+        // The server writes the registry when it ends, and would end with its namespace before that.
+        let make = ["-c", "wineboot --init && wineserver --wait"];
+        packages::run(quiet.command(Path::new("sh")).args(make))?;
     }
     let wine = wine.with("WINEDLLOVERRIDES", "d3dcompiler_47=n").with("WGPU_DX12_COMPILER", "fxc");
     Ok(wine.through(["xvfb-run", "-a", "wine"].map(PathBuf::from)).with_one_thread())
