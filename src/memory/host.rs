@@ -2,10 +2,11 @@
 
 #![allow(unsafe_code)]
 
-use std::alloc::{Layout, alloc_zeroed, dealloc};
+use std::alloc::Layout;
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 
+use super::allocation;
 use crate::error::DeviceError;
 
 /// Zeroed, page-aligned, pageable host memory of an exact size.
@@ -36,7 +37,7 @@ impl HostMemory {
         let refused = || DeviceError::OutOfMemory { what: "host memory of a slot".into(), bytes: bytes as u64 };
         let layout = Layout::from_size_align(bytes.max(1), align).map_err(|_| refused())?;
         // SAFETY: the layout's size is not zero.
-        let base = NonNull::new(unsafe { alloc_zeroed(layout) }).ok_or_else(refused)?;
+        let base = unsafe { allocation::zeroed(layout) }.ok_or_else(refused)?;
         Ok(Self { base, layout })
     }
 
@@ -66,6 +67,6 @@ impl DerefMut for HostMemory {
 impl Drop for HostMemory {
     fn drop(&mut self) {
         // SAFETY: allocated in `new` with this layout, freed once.
-        unsafe { dealloc(self.base.as_ptr(), self.layout) };
+        unsafe { allocation::free(self.base, self.layout) };
     }
 }

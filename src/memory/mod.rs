@@ -2,6 +2,7 @@
 //!
 //! A leaf: it knows neither who fills such memory (a [`Source`](crate::Source)) nor who reads it (a [`Backend`](crate::Backend)).
 
+mod allocation;
 mod arena;
 mod host;
 #[cfg(feature = "npy")]

@@ -101,7 +101,7 @@ impl TestDevice for HostBackend {
 #[cfg(feature = "cuda")]
 pub use cuda_devices::{cuda, cuda_of_an_application};
 #[cfg(all(feature = "wgpu", windows))]
-pub use wgpu_devices::{dx12, dx12_of_an_application};
+pub use wgpu_devices::{dx12, dx12_in_place, dx12_of_an_application, dx12_on_one_queue};
 #[cfg(feature = "wgpu")]
 pub use wgpu_devices::{
     gl, vulkan, vulkan_in_place, vulkan_of_an_application, vulkan_of_small_bindings,
@@ -109,7 +109,7 @@ pub use wgpu_devices::{
 };
 
 #[cfg(all(feature = "wgpu", target_vendor = "apple"))]
-pub use wgpu_devices::{metal, metal_of_an_application};
+pub use wgpu_devices::{metal, metal_in_place, metal_of_an_application, metal_on_one_queue};
 
 #[cfg(feature = "wgpu")]
 mod wgpu_devices {
@@ -138,8 +138,34 @@ mod wgpu_devices {
         WgpuBackend::open("metal:0")
     }
 
+    /// Copies on wgpu's queue, where there is one apart too.
+    #[cfg(windows)]
+    pub fn dx12_on_one_queue() -> Result<WgpuBackend, OpenError> {
+        Ok(dx12()?.with_tuning(Tuning { copies: CopyQueue::Main, ..Tuning::default() }))
+    }
+
+    #[cfg(windows)]
+    pub fn dx12_in_place() -> Result<WgpuBackend, OpenError> {
+        Ok(in_place(&dx12()?))
+    }
+
+    /// Copies on wgpu's queue, where there is one apart too.
+    #[cfg(target_vendor = "apple")]
+    pub fn metal_on_one_queue() -> Result<WgpuBackend, OpenError> {
+        Ok(metal()?.with_tuning(Tuning { copies: CopyQueue::Main, ..Tuning::default() }))
+    }
+
+    #[cfg(target_vendor = "apple")]
+    pub fn metal_in_place() -> Result<WgpuBackend, OpenError> {
+        Ok(in_place(&metal()?))
+    }
+
     pub fn vulkan_in_place() -> Result<WgpuBackend, OpenError> {
-        Ok(vulkan()?.with_tuning(Tuning { slots: SlotReads::InPlace, ..Tuning::default() }))
+        Ok(in_place(&vulkan()?))
+    }
+
+    fn in_place(backend: &WgpuBackend) -> WgpuBackend {
+        backend.with_tuning(Tuning { slots: SlotReads::InPlace, ..Tuning::default() })
     }
 
     pub fn vulkan_that_copies() -> Result<WgpuBackend, OpenError> {

@@ -307,26 +307,44 @@ mod gl {
     contract!(mapped_ring, crate::device::gl, MappedRing);
 }
 
-/// What wgpu does everywhere, on an API that one system alone has.
+/// What is the same everywhere, on an API that one system alone has.
 #[cfg(all(feature = "wgpu", any(windows, target_vendor = "apple")))]
 macro_rules! native {
-    ($name:ident, $open:expr, $of_an_application:expr) => {
+    ($name:ident, $open:expr, $of_an_application:expr, $on_one_queue:expr, $in_place:expr) => {
         mod $name {
+            direct!(imported, $open, Imported);
+            contract!(direct imported_by_a_loader, $open, Imported);
             contract!(write_buffer, $open, WriteBuffer);
             contract!(write_buffer_with, $open, WriteBufferWith);
             contract!(staging_belt, $open, StagingBelt);
             contract!(fresh_mapped, $open, FreshMapped);
             contract!(mapped_ring, $open, MappedRing);
             contract!(direct_map, $open, DirectMap);
+            contract!(system_ring, $open, SystemRing);
+            contract!(system_ring_on_one_queue, $on_one_queue, SystemRing);
+            contract!(system_ring_in_place, $in_place, SystemRing);
+            contract!(system_ring_on_an_applications_device, $of_an_application, SystemRing);
             contract!(mapped_ring_on_an_applications_device, $of_an_application, MappedRing);
         }
     };
 }
 
 #[cfg(all(feature = "wgpu", windows))]
-native!(dx12, crate::device::dx12, crate::device::dx12_of_an_application);
+native!(
+    dx12,
+    crate::device::dx12,
+    crate::device::dx12_of_an_application,
+    crate::device::dx12_on_one_queue,
+    crate::device::dx12_in_place
+);
 #[cfg(all(feature = "wgpu", target_vendor = "apple"))]
-native!(metal, crate::device::metal, crate::device::metal_of_an_application);
+native!(
+    metal,
+    crate::device::metal,
+    crate::device::metal_of_an_application,
+    crate::device::metal_on_one_queue,
+    crate::device::metal_in_place
+);
 
 #[cfg(feature = "cuda")]
 mod cuda {

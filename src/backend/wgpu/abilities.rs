@@ -1,8 +1,8 @@
 //! What a device or an adapter can do: which strategies it can run, and why not the others.
 
-use super::tuning::HostCache;
-use super::vulkan::{self, Families, MemoryType, MemoryTypes, NoSecondQueue};
-use crate::backend::{Strategy, StrategySupport};
+use super::vulkan::{self, Families, MemoryTypes, NoSecondQueue};
+use super::{apis, kinds, unproven};
+use crate::backend::{Api, DeviceType, Strategy, StrategySupport};
 
 /// The strategies of this backend.
 pub(super) const STRATEGIES: [Strategy; 8] = [
@@ -35,45 +35,71 @@ const NO_COMPUTE: &str = "there are no compute shaders with storage buffers";
 /// What a device or an adapter can do, as far as strategies ask.
 #[derive(Clone, Debug)]
 pub(super) struct Abilities {
+    /// `None` for an API that gpufeed does not serve.
+    pub(super) api: Option<Api>,
+    pub(super) kind: DeviceType,
     pub(super) features: wgpu::Features,
     pub(super) limits: wgpu::Limits,
     /// Of Vulkan only.
-    memory: Option<MemoryTypes>,
+    pub(super) memory: Option<MemoryTypes>,
+    /// Whether it reads memory of the program's own; of an adapter, whether a device of it may.
     pub(super) imports: bool,
+    /// Whether what never ran is tried.
+    pub(super) tries: bool,
     /// Apart from wgpu's.
-    queues: Result<Families, NoSecondQueue>,
+    pub(super) queues: Result<Families, NoSecondQueue>,
     old_gl: bool,
-    lacks: Lacks,
+    pub(super) lacks: Lacks,
 }
 
 /// What is said where something is missing.
 #[derive(Clone, Copy, Debug)]
-struct Lacks {
+pub(super) struct Lacks {
     mappable: &'static str,
-    import: &'static str,
+    pub(super) import: &'static str,
 }
 
 impl Abilities {
     pub(super) fn of_adapter(adapter: &wgpu::Adapter) -> Self {
+        let info = adapter.get_info();
+        let api = kinds::api_of(info.backend);
         Self {
             features: adapter.features(),
             limits: adapter.limits(),
             memory: vulkan::adapter_memory(adapter),
-            imports: vulkan::adapter_imports(adapter),
-            queues: vulkan::adapter_families(adapter),
-            old_gl: is_old_gl(&adapter.get_info()),
+            imports: vulkan::adapter_imports(adapter) || matches!(api, Some(Api::Dx12 | Api::Metal)),
+            queues: apis::adapter_families(adapter),
             lacks: ADAPTER_LACKS,
+            ..Self::of(api, &info)
         }
     }
 
     pub(super) fn of_device(device: &wgpu::Device) -> Self {
+        let info = device.adapter_info();
+        let api = kinds::api_of(info.backend);
+        let native = api.and_then(apis::native);
         Self {
             features: device.features(),
             limits: device.limits(),
             memory: vulkan::device_memory(device),
-            imports: vulkan::device_imports(device),
-            queues: vulkan::device_families(device),
-            old_gl: is_old_gl(&device.adapter_info()),
+            imports: native.is_some_and(|native| native.import_limits(device).is_ok()),
+            queues: apis::device_families(device),
+            ..Self::of(api, &info)
+        }
+    }
+
+    /// Without what adapters and devices are asked for in ways of their own.
+    fn of(api: Option<Api>, info: &wgpu::AdapterInfo) -> Self {
+        Self {
+            api,
+            kind: kinds::device_type(info),
+            features: wgpu::Features::empty(),
+            limits: wgpu::Limits::default(),
+            memory: None,
+            imports: false,
+            tries: unproven::may_be_tried(),
+            queues: Err(NoSecondQueue::OneQueue),
+            old_gl: is_old_gl(info),
             lacks: DEVICE_LACKS,
         }
     }
@@ -96,55 +122,10 @@ impl Abilities {
             _ if !computes(&self.limits) => NO_COMPUTE,
             _ if self.old_gl => OLD_GL,
             _ if !self.features.contains(needed_by(strategy)) => self.lacks.mappable,
-            Strategy::SystemRing | Strategy::Imported if self.memory.is_none() => "it needs Vulkan",
-            Strategy::SystemRing if self.ring_memory().is_none() => "no memory type suits a buffer that the CPU writes",
-            Strategy::Imported if !self.imports => self.lacks.import,
+            Strategy::SystemRing | Strategy::Imported => return self.beyond(strategy).err(),
             _ => return None,
         };
         Some(lack.to_owned())
-    }
-
-    fn ring_memory(&self) -> Option<&MemoryType> {
-        self.memory.as_ref()?.system(HostCache::default(), u32::MAX)
-    }
-
-    /// Where the workers' writes go. wgpu's buffers are gpu-allocator's to place, and this is how it does.
-    fn predict(&self, strategy: Strategy) -> Option<String> {
-        let types = self.memory.as_ref()?;
-        let ty = match strategy {
-            Strategy::MappedRing | Strategy::DirectMap => types.near_device(u32::MAX),
-            Strategy::SystemRing => self.ring_memory(),
-            _ => None,
-        };
-        ty.map(|ty| types.describe(ty))
-    }
-
-    /// Which queues work for a strategy that knows others than wgpu's, where nobody chooses.
-    fn queues_of(&self, strategy: Strategy) -> Option<String> {
-        match (strategy, self.queues.as_ref().map_err(ToString::to_string)) {
-            (Strategy::SystemRing, Ok(families)) => Some(format!("{}; {}", copies(families), kernels(families))),
-            (Strategy::SystemRing, Err(reason)) => Some(format!("copied on wgpu's queue: {reason}")),
-            (Strategy::Imported, Ok(families)) => Some(kernels(families).to_owned()),
-            (Strategy::Imported, Err(reason)) => Some(format!("kernels on wgpu's queue: {reason}")),
-            _ => None,
-        }
-    }
-}
-
-/// Which queue copies a `system-ring`, and why it is not another.
-fn copies(families: &Families) -> String {
-    match families.transfer {
-        Some(queues) if queues.queues == 1 => "copied on a transfer queue beside wgpu's".to_owned(),
-        Some(queues) => format!("copied on {} transfer queues beside wgpu's", queues.queues),
-        None => "copied on wgpu's queue: the driver has no transfer queue".to_owned(),
-    }
-}
-
-/// Which queue runs the kernels that make tensors, and why it is not another.
-fn kernels(families: &Families) -> &'static str {
-    match families.kernels {
-        Some(_) => "kernels on a compute queue beside wgpu's",
-        None => "kernels on wgpu's queue: the driver has no compute queue to spare",
     }
 }
 
@@ -171,13 +152,12 @@ fn computes(limits: &wgpu::Limits) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::super::vulkan::{FamilyQueues, KernelQueues};
+pub(super) mod tests {
     use super::*;
 
-    fn abilities(features: wgpu::Features, limits: &wgpu::Limits) -> Abilities {
-        let (limits, queues) = (limits.clone(), Err(NoSecondQueue::NotVulkan));
-        Abilities { features, limits, memory: None, imports: false, queues, old_gl: false, lacks: DEVICE_LACKS }
+    pub(in super::super) fn abilities(features: wgpu::Features, limits: &wgpu::Limits) -> Abilities {
+        let info = wgpu::AdapterInfo::new(wgpu::DeviceType::Other, wgpu::Backend::Vulkan);
+        Abilities { features, limits: limits.clone(), ..Abilities::of(Some(Api::Vulkan), &info) }
     }
 
     fn missing_of(strategy: Strategy, features: wgpu::Features, limits: &wgpu::Limits) -> Option<String> {
@@ -192,59 +172,6 @@ mod tests {
         assert_eq!(missing_of(Strategy::DirectMap, OPTIONAL, &limits), None);
         let webgl = wgpu::Limits::downlevel_webgl2_defaults();
         assert_eq!(missing_of(Strategy::MappedRing, OPTIONAL, &webgl).as_deref(), Some(NO_COMPUTE));
-    }
-
-    #[test]
-    fn vulkans_strategies_say_what_they_lack_and_which_memory_they_use() {
-        let mut here = abilities(wgpu::Features::empty(), &wgpu::Limits::default());
-        assert_eq!(here.missing(Strategy::SystemRing).as_deref(), Some("it needs Vulkan"));
-        let ty = |index, flags| MemoryType { index, flags, heap: 0, heap_is_local: false, heap_bytes: 1 };
-        here.queues = Err(NoSecondQueue::OneFamily);
-        here.memory = Some(MemoryTypes(vec![ty(0, 1), ty(1, 6)]));
-        assert_eq!(here.missing(Strategy::SystemRing), None);
-        assert_eq!(here.missing(Strategy::Imported).as_deref(), Some(DEVICE_LACKS.import));
-        let memory = "type 1: HOST_VISIBLE|HOST_COHERENT, heap 0 (system memory)";
-        let one = "copied on wgpu's queue: the driver has one family of queues";
-        assert_eq!(told(&here, Strategy::SystemRing), (memory.to_owned(), one.to_owned()));
-        let mapped = here.predict(Strategy::MappedRing).expect("there is one");
-        assert!(mapped.ends_with("heap 0 (system memory)"), "{mapped}");
-    }
-
-    /// The memory and the queues of a strategy.
-    fn told(here: &Abilities, strategy: Strategy) -> (String, String) {
-        let support = here.support().into_iter().find(|support| support.strategy == strategy).expect("it is listed");
-        (support.memory.unwrap_or_default(), support.queues.unwrap_or_default())
-    }
-
-    #[test]
-    fn vulkans_strategies_say_which_queues_they_use() {
-        let mut here = abilities(wgpu::Features::empty(), &wgpu::Limits::default());
-        let memory = MemoryType { index: 0, flags: 6, heap: 0, heap_is_local: false, heap_bytes: 1 };
-        (here.memory, here.imports) = (Some(MemoryTypes(vec![memory])), true);
-        let queues = |queues| Some(FamilyQueues { family: 1, queues });
-        let spare = Some(KernelQueues { family: 2, usual: 0, low: None });
-        for (transfer, compute, kernels, copied, run) in [
-            (
-                queues(2),
-                None,
-                None,
-                "copied on 2 transfer queues beside wgpu's",
-                "wgpu's queue: the driver has no compute queue to spare",
-            ),
-            (queues(1), queues(1), spare, "copied on a transfer queue beside wgpu's", "a compute queue beside wgpu's"),
-            (
-                None,
-                queues(1),
-                spare,
-                "copied on wgpu's queue: the driver has no transfer queue",
-                "a compute queue beside wgpu's",
-            ),
-        ] {
-            here.queues = Ok(Families { transfer, compute, kernels });
-            assert_eq!(told(&here, Strategy::SystemRing).1, format!("{copied}; kernels on {run}"));
-            assert_eq!(told(&here, Strategy::Imported).1, format!("kernels on {run}"));
-        }
-        assert_eq!(told(&here, Strategy::MappedRing).1, "", "wgpu's queue is the only one there");
     }
 
     #[test]

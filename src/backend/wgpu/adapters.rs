@@ -1,8 +1,9 @@
 //! What there is, without opening it.
 
 use super::abilities::Abilities;
+use super::kinds::{backends, device_type};
 use super::memory;
-use crate::backend::{AdapterInfo, Api, DeviceType};
+use crate::backend::{AdapterInfo, Api};
 
 /// GL comes last: looking at it starts an EGL display.
 const APIS: [Api; 4] = [Api::Vulkan, Api::Metal, Api::Dx12, Api::Gl];
@@ -98,21 +99,6 @@ pub(super) fn known(api: Api, id: String, raw: &wgpu::AdapterInfo, limits: &wgpu
     }
 }
 
-/// wgpu's type, except for software drivers that it takes for something else: GL has only a name to go by.
-pub(super) fn device_type(raw: &wgpu::AdapterInfo) -> DeviceType {
-    let name = raw.name.to_lowercase();
-    if ["llvmpipe", "softpipe", "swiftshader"].iter().any(|software| name.contains(software)) {
-        return DeviceType::Software;
-    }
-    match raw.device_type {
-        wgpu::DeviceType::DiscreteGpu => DeviceType::Discrete,
-        wgpu::DeviceType::IntegratedGpu => DeviceType::Integrated,
-        wgpu::DeviceType::VirtualGpu => DeviceType::Virtual,
-        wgpu::DeviceType::Cpu => DeviceType::Software,
-        wgpu::DeviceType::Other => DeviceType::Other,
-    }
-}
-
 fn limits_that_matter(limits: &wgpu::Limits) -> Vec<(String, u64)> {
     let all: [(&str, u64); 6] = [
         ("max_buffer_size", limits.max_buffer_size),
@@ -123,27 +109,6 @@ fn limits_that_matter(limits: &wgpu::Limits) -> Vec<(String, u64)> {
         ("max_compute_invocations_per_workgroup", limits.max_compute_invocations_per_workgroup.into()),
     ];
     all.map(|(name, value)| (name.to_owned(), value)).into()
-}
-
-/// The API of a wgpu backend, where gpufeed serves it.
-pub(super) fn api_of(backend: wgpu::Backend) -> Option<Api> {
-    match backend {
-        wgpu::Backend::Vulkan => Some(Api::Vulkan),
-        wgpu::Backend::Metal => Some(Api::Metal),
-        wgpu::Backend::Dx12 => Some(Api::Dx12),
-        wgpu::Backend::Gl => Some(Api::Gl),
-        wgpu::Backend::Noop | wgpu::Backend::BrowserWebGpu => None,
-    }
-}
-
-fn backends(api: Api) -> wgpu::Backends {
-    match api {
-        Api::Vulkan => wgpu::Backends::VULKAN,
-        Api::Metal => wgpu::Backends::METAL,
-        Api::Dx12 => wgpu::Backends::DX12,
-        Api::Gl => wgpu::Backends::GL,
-        Api::Host | Api::Cuda => wgpu::Backends::empty(),
-    }
 }
 
 #[cfg(test)]
@@ -167,16 +132,5 @@ mod tests {
             assert_eq!(of_api, adapters_of(api).iter().collect::<Vec<_>>());
         }
         assert!(adapters_of(Api::Host).is_empty());
-    }
-
-    #[test]
-    fn a_software_driver_is_known_by_its_name_too() {
-        let raw = |name: &str, kind| wgpu::AdapterInfo {
-            name: name.to_owned(),
-            ..wgpu::AdapterInfo::new(kind, wgpu::Backend::Gl)
-        };
-        assert_eq!(device_type(&raw("softpipe", wgpu::DeviceType::Other)), DeviceType::Software);
-        assert_eq!(device_type(&raw("WARP", wgpu::DeviceType::Cpu)), DeviceType::Software);
-        assert_eq!(device_type(&raw("Radeon", wgpu::DeviceType::DiscreteGpu)), DeviceType::Discrete);
     }
 }

@@ -11,10 +11,10 @@ use super::device::WgpuBackend;
 use super::direct::{Partition, gather_of, record_bytes};
 use super::kernel::check_limits;
 use super::lane::WgpuLane;
+use super::native::{KeepAlive, Place};
 use super::tensor::WgpuTensor;
 use super::transfer;
 use super::tuning::{CopyQueue, Gather, KernelQueue, Tuning};
-use super::vulkan::{self, KeepAlive, Place};
 use crate::backend::{AdapterInfo, Backend, Footprint, LaneSpec, Strategy, check_direct};
 use crate::error::{DeviceError, OpenError, Unsupported};
 
@@ -30,7 +30,7 @@ impl Backend for WgpuBackend {
     }
 
     fn default_strategy(&self) -> Strategy {
-        default_strategy(self.info().device_type, |strategy| self.supports(strategy).is_ok())
+        default_strategy(self.api(), self.info().device_type, |strategy| self.supports(strategy).is_ok())
     }
 
     fn supports(&self, strategy: Strategy) -> Result<(), Unsupported> {
@@ -42,7 +42,7 @@ impl Backend for WgpuBackend {
         }
     }
 
-    /// wgpu has one queue; what copies on another is Vulkan's.
+    /// wgpu has one queue; what copies on another is an API's below it.
     fn copies_beside(&self, strategy: Strategy) -> bool {
         self.supports(strategy).is_ok() && transfer::family_of(self, strategy).is_ok_and(|family| family.is_some())
     }
@@ -115,7 +115,7 @@ impl WgpuBackend {
         if self.supports(Strategy::SystemRing).is_ok() {
             let place = Place::System(self.tuning().host_cache);
             let usage = wgpu::BufferUsages::COPY_SRC;
-            let (buffer, memory) = vulkan::host_buffer(self, "gpufeed ceiling", size, usage, place)?;
+            let (buffer, memory) = self.native()?.host_buffer(self, "gpufeed ceiling", size, usage, place)?;
             return Ok((buffer, Some(memory.keep())));
         }
         let buffer = self.ceiling_buffer(size, wgpu::BufferUsages::MAP_WRITE | wgpu::BufferUsages::COPY_SRC, true)?;

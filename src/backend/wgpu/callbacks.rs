@@ -10,7 +10,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::device::WgpuBackend;
 use super::health::one_line;
-use super::vulkan::KeepAlive;
+use super::native::KeepAlive;
 use super::work::{Ended, Ticket, Work};
 use crate::error::{DeviceError, panic_text};
 

@@ -3,14 +3,14 @@
 //!
 //! `imported` is never a default: it needs a source that lies in memory. [`AutoOptions`](crate::AutoOptions) measures instead.
 
-use crate::backend::{DeviceType, Strategy};
+use crate::backend::{Api, DeviceType, Strategy};
 
 /// The strategy for a device of this kind that can run those which `runs` says. Every device runs `mapped-ring`, or none at all.
-pub(super) fn default_strategy(device: DeviceType, runs: impl Fn(Strategy) -> bool) -> Strategy {
-    let wanted = match device {
-        DeviceType::Integrated => Strategy::DirectMap,
-        DeviceType::Discrete => Strategy::SystemRing,
-        DeviceType::Virtual | DeviceType::Other | DeviceType::Software => Strategy::MappedRing,
+pub(super) fn default_strategy(api: Api, device: DeviceType, runs: impl Fn(Strategy) -> bool) -> Strategy {
+    let wanted = match (device, api) {
+        (DeviceType::Integrated, _) => Strategy::DirectMap,
+        (DeviceType::Discrete, Api::Vulkan) => Strategy::SystemRing,
+        _ => Strategy::MappedRing,
     };
     if runs(wanted) { wanted } else { Strategy::MappedRing }
 }
@@ -22,16 +22,21 @@ mod tests {
     #[test]
     fn each_kind_of_memory_has_its_default() {
         let all = |_| true;
-        for (device, strategy) in [
-            (DeviceType::Integrated, Strategy::DirectMap),
-            (DeviceType::Discrete, Strategy::SystemRing),
-            (DeviceType::Virtual, Strategy::MappedRing),
-            (DeviceType::Other, Strategy::MappedRing),
-            (DeviceType::Software, Strategy::MappedRing),
+        for (api, device, strategy) in [
+            (Api::Vulkan, DeviceType::Integrated, Strategy::DirectMap),
+            (Api::Metal, DeviceType::Integrated, Strategy::DirectMap),
+            (Api::Dx12, DeviceType::Integrated, Strategy::DirectMap),
+            (Api::Vulkan, DeviceType::Discrete, Strategy::SystemRing),
+            // Its mapped ring is in memory of the system too.
+            (Api::Dx12, DeviceType::Discrete, Strategy::MappedRing),
+            (Api::Vulkan, DeviceType::Virtual, Strategy::MappedRing),
+            (Api::Vulkan, DeviceType::Other, Strategy::MappedRing),
+            (Api::Vulkan, DeviceType::Software, Strategy::MappedRing),
         ] {
-            assert_eq!(default_strategy(device, all), strategy, "{device:?}");
+            assert_eq!(default_strategy(api, device, all), strategy, "{api:?} {device:?}");
             // Metal without MAPPABLE_PRIMARY_BUFFERS, a card under GL.
-            assert_eq!(default_strategy(device, |strategy| strategy == Strategy::MappedRing), Strategy::MappedRing);
+            let ring = |strategy| strategy == Strategy::MappedRing;
+            assert_eq!(default_strategy(api, device, ring), Strategy::MappedRing);
         }
     }
 }

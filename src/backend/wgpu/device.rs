@@ -3,13 +3,15 @@
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
+use super::abilities::Abilities;
 use super::adapters::{self, FoundAdapter};
+use super::apis;
 use super::health::LostFlag;
 use super::open_device::{device_descriptor, open_device};
 use super::requirements::requirements;
 use super::second::{QueueIndex, Second};
 use super::tuning::Tuning;
-use super::vulkan::{self, NoSecondQueue, Wakeup};
+use super::vulkan::{NoSecondQueue, Wakeup};
 use super::work::Ticket;
 use crate::backend::{AdapterInfo, Api, select};
 use crate::error::{DeviceError, OpenError};
@@ -91,7 +93,12 @@ impl WgpuBackend {
         let (device, queue) = open_device(&found.adapter, &desc).map_err(|error| DeviceError::Refused {
             message: format!("{} cannot be opened: {error}", found.info.id),
         })?;
-        let mut inner = Inner::new(device, queue, found.info);
+        let mut info = found.info;
+        if info.api == Api::Dx12 {
+            // Whether it opens heaps over memory that exists only an open device tells.
+            info.strategies = Abilities::of_device(&device).support();
+        }
+        let mut inner = Inner::new(device, queue, info);
         let flag = inner.lost.clone();
         inner.device.set_device_lost_callback(move |reason, message| flag.set(lost_reason(reason, &message)));
         // Whatever gpufeed does is in an error scope; the default handler panics.
@@ -190,7 +197,7 @@ impl WgpuBackend {
     /// # Errors
     /// [`NoSecondQueue`] says why not.
     pub fn has_second_queue(&self) -> Result<(), NoSecondQueue> {
-        vulkan::device_families(&self.0.device).map(drop)
+        apis::device_families(&self.0.device).map(drop)
     }
 
     pub(crate) fn tuning(&self) -> Tuning {

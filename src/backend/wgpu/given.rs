@@ -3,6 +3,7 @@
 use super::abilities::Abilities;
 use super::adapters;
 use super::device::WgpuBackend;
+use super::kinds;
 use super::memory;
 use crate::backend::AdapterInfo;
 use crate::error::OpenError;
@@ -48,7 +49,7 @@ impl WgpuBackend {
     /// What a device knows of its adapter.
     fn given(device: &wgpu::Device) -> Result<AdapterInfo, OpenError> {
         let raw = device.adapter_info();
-        let api = adapters::api_of(raw.backend).ok_or_else(|| OpenError::Option {
+        let api = kinds::api_of(raw.backend).ok_or_else(|| OpenError::Option {
             option: "device",
             reason: format!("{:?} is not supported", raw.backend),
         })?;

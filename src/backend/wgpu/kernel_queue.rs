@@ -1,9 +1,12 @@
 //! Which queue runs the kernels of a lane.
 
+use super::apis;
 use super::device::WgpuBackend;
 use super::second::QueueIndex;
 use super::tuning::KernelQueue;
-use super::vulkan::{self, Families, NoSecondQueue};
+#[cfg(test)]
+use super::vulkan;
+use super::vulkan::{Families, NoSecondQueue};
 use crate::backend::{LaneSpec, Strategy};
 use crate::error::{OpenError, Unsupported};
 
@@ -30,7 +33,7 @@ pub(super) fn kernel_queue(backend: &WgpuBackend, spec: &LaneSpec) -> Result<Opt
         (KernelQueue::Automatic, Strategy::Imported) => KernelQueue::Beside,
         (wanted, _) => wanted,
     };
-    choose(wanted, vulkan::device_families(backend.device())).map_err(unsupported)
+    choose(wanted, apis::device_families(backend.device())).map_err(unsupported)
 }
 
 fn choose(wanted: KernelQueue, families: Result<Families, NoSecondQueue>) -> Result<Option<QueueIndex>, String> {

@@ -4,7 +4,7 @@
 
 use std::ptr::NonNull;
 
-use super::vulkan::Writable;
+use super::native::Writable;
 use crate::staging::{HostMemory, SlotMemory};
 
 /// What a slot of this backend is made of while it is filled.
@@ -15,7 +15,7 @@ pub(super) enum Memory {
     View(wgpu::BufferViewMut),
     /// wgpu's own staging buffer. Dropping it queues the copy to its destination.
     Queue(wgpu::QueueWriteBufferView),
-    /// Vulkan memory of ours, mapped for as long as it lives.
+    /// Memory that an API made for us, mapped for as long as it lives.
     Raw(Writable),
 }
 

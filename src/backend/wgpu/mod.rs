@@ -19,6 +19,8 @@
 //! | discrete, Vulkan | `system-ring`: what the CPU fills is its own memory, and the card fetches it | on one H200: 1.06 to 1.14 times `mapped-ring` |
 //! | any other | `mapped-ring` | on lavapipe, against `write-buffer` only |
 //!
+//! On unified memory that is one copy at most: with a kernel, none, since it reads the slot where the CPU wrote it.
+//!
 //! # Which memory a strategy really uses
 //!
 //! `gpufeed devices` shows the memory type and heap that each strategy would get, before anything is opened. What that means:
@@ -53,7 +55,7 @@
 //!
 //! wgpu has one queue, so whatever is submitted there takes turns: a copy, a kernel of gpufeed's, the application's own work. On Vulkan
 //! [`open_device`] opens queues of other families as well where the driver has them ([`WgpuBackend::has_second_queue`] says why it has
-//! none). What runs where:
+//! none); on DX12 any device has a queue for copies. What runs where:
 //!
 //! | | copies of `system-ring` | copies of `imported` | kernels |
 //! | --- | --- | --- | --- |
@@ -69,6 +71,18 @@
 //! - by not holding every output, and by not waiting on the CPU for what it computes with a batch before it takes the next one;
 //! - where kernels have a queue of their own, by one output more, since a tensor is written again only when all has ended that was
 //!   submitted before its batch was dropped. What uses a batch is submitted before that: later work would race with the next batch.
+//!
+//! # DX12 and Metal
+//!
+//! | | DX12 | Metal |
+//! | --- | --- | --- |
+//! | `mapped-ring`, `direct-map` | custom heaps of system memory (`L0`) on every card, which the CPU writes around its caches (`WRITE_COMBINE`) | shared buffers, write-combined |
+//! | `system-ring` | the same memory, so what it adds is another: written through the caches (`WRITE_BACK`), mapped for as long as the lane lives, copied by a copy queue | shared buffers, cached, copied by a second queue |
+//! | `imported` | `OpenExistingHeapFromAddress`: what `VirtualAlloc` gave, as a [`HostArena`](crate::memory::HostArena) is | `newBufferWithBytesNoCopy`, whole pages of 16 KiB |
+//! | kernels beside wgpu's queue | wgpu opens no second queue over the same device | the same |
+//! | seen to run | all but `imported`, under Wine on lavapipe; never on a card | nothing of `system-ring`, `imported` and the second queue: compiled |
+//!
+//! What was compiled and has never run is refused by name, and `GPUFEED_UNPROVEN=1` in the environment tries it.
 //!
 //! Mapped *files* are not imported by every driver (NVIDIA's refuses them): load the data into a
 //! [`HostArena`](crate::memory::HostArena) there.
@@ -101,9 +115,11 @@
 
 mod abilities;
 mod adapters;
+mod apis;
 mod backend;
 mod bandwidth;
 mod beside;
+mod beyond;
 mod buffers;
 mod callbacks;
 mod clock;
@@ -111,14 +127,18 @@ mod consumer;
 mod default_strategy;
 mod device;
 mod direct;
+mod dx12;
 mod external;
 mod given;
 mod health;
 mod kernel;
 mod kernel_queue;
+mod kinds;
 mod lane;
 mod mapped;
 mod memory;
+mod metal;
+mod native;
 mod open_device;
 mod outputs;
 mod requirements;
@@ -132,7 +152,7 @@ mod tests;
 mod timing;
 mod transfer;
 mod tuning;
-
+mod unproven;
 mod vulkan;
 mod wait;
 mod work;

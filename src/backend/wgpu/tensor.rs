@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::device::WgpuBackend;
 use super::kernel::{Bindings, GatherOutput, fingerprint_bytes};
-use super::vulkan::RawBuffer;
+use super::native::RawBuffer;
 use super::work::{Ended, Work};
 use crate::backend::{Api, Tensor};
 use crate::error::DeviceError;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use super::vulkan::KeepAlive;
+use super::native::KeepAlive;
 
 /// What can be waited for on a device that gpufeed opened: the value that its semaphore has once the work is done. Work that has none is
 /// looked for once in a while.

@@ -2,7 +2,7 @@
 
 use super::super::device::WgpuBackend;
 use super::super::kernel::{GatherKernels, GatherOutput, GatherSource};
-use super::super::vulkan::{self, Import, KeepAlive, Place, Writable};
+use super::super::native::{Import, KeepAlive, Place, Writable};
 use super::SampleLocation;
 use super::partition::Partition;
 use crate::backend::LaneSpec;
@@ -39,7 +39,7 @@ impl Lists {
         let list = |_| {
             let usage = wgpu::BufferUsages::STORAGE;
             let (buffer, memory) =
-                vulkan::host_buffer(backend, "gpufeed sample list", bytes, usage, Place::NearDevice)?;
+                backend.native()?.host_buffer(backend, "gpufeed sample list", bytes, usage, Place::NearDevice)?;
             let source = backend.scope(|| kernels.bind_source(backend.device(), &windows, (&buffer, bytes)))?;
             Ok(List { memory, source })
         };

@@ -12,8 +12,8 @@ use records::Records;
 pub(super) use records::record_bytes;
 
 use super::device::WgpuBackend;
+use super::native::{Import, ImportError, KeepAlive, RawBuffer, Region};
 use super::tuning::{Gather, Tuning};
-use super::vulkan::{self, Import, ImportError, KeepAlive, RawBuffer, Region};
 use crate::backend::{LaneSpec, Strategy};
 use crate::error::{DeviceError, OpenError, Unsupported};
 use crate::preprocess::{Geometry, Preprocess};
@@ -66,7 +66,8 @@ impl Direct {
             return Err(unsupported(MAPPED_ON_SOFTWARE));
         }
         let partition = Partition::new(backend, spec)?;
-        let import = |range| vulkan::import(backend, memory, range);
+        let native = backend.native()?;
+        let import = |range| native.import(backend, memory, range);
         let imports = partition.imports().map(import).collect::<Result<Vec<_>, _>>().map_err(refused)?;
         let held: Vec<KeepAlive> = imports.iter().map(Import::keep).collect();
         let submissions = submissions(spec);
@@ -86,7 +87,7 @@ impl Direct {
                 (GatherPath::Copy(imports.iter().map(|_| Vec::new()).collect()), (0..submissions).map(keep).collect())
             }
         };
-        let raws = imports.iter().map(Import::raw).collect();
+        let raws = imports.iter().map(Import::raw).cloned().collect();
         let found = Vec::with_capacity(spec.layout.batch_size());
         Ok(Self { partition, imports, raws, path, records, found, keeps })
     }

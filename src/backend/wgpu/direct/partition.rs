@@ -3,7 +3,6 @@
 use std::ops::Range;
 
 use super::super::device::WgpuBackend;
-use super::super::vulkan;
 use super::plan::{Imports, Windows};
 use super::{SampleLocation, no_memory, submissions, unsupported};
 use crate::backend::LaneSpec;
@@ -35,8 +34,7 @@ impl Partition {
     pub(in super::super) fn new(backend: &WgpuBackend, spec: &LaneSpec) -> Result<Self, OpenError> {
         let memory = spec.memory.as_ref().ok_or_else(no_memory)?;
         let device = backend.device().limits();
-        let import =
-            vulkan::import_limits(backend.device()).ok_or_else(|| unsupported("the device imports no memory"))?;
+        let import = backend.native()?.import_limits(backend.device()).map_err(unsupported)?;
         let (sample, most) = (spec.layout.payload(1), import.most.min(device.max_buffer_size));
         if memory.len() < sample {
             return Err(unsupported(format!("the memory has {} bytes and a sample {sample}", memory.len())));

@@ -1,7 +1,7 @@
 //! The geometry of a pipeline's samples, which those in slots have there: the CPU writes it where the device copies it from.
 
 use super::super::device::WgpuBackend;
-use super::super::vulkan::{self, KeepAlive, Place, Writable};
+use super::super::native::{KeepAlive, Place, Writable};
 use crate::backend::LaneSpec;
 use crate::error::OpenError;
 use crate::preprocess::{Geometry, PipelinePlan, Preprocess};
@@ -23,7 +23,8 @@ impl Records {
             return Ok(None);
         }
         let (bytes, usage) = (batch_bytes(spec), wgpu::BufferUsages::COPY_SRC);
-        let make = |_| vulkan::host_buffer(backend, "gpufeed geometry", bytes, usage, Place::NearDevice);
+        let native = backend.native()?;
+        let make = |_| native.host_buffer(backend, "gpufeed geometry", bytes, usage, Place::NearDevice);
         let batches = (0..submissions).map(make).collect::<Result<_, _>>()?;
         Ok(Some(Self { batches, offset: PipelinePlan::records_offset(&spec.layout) as u64 }))
     }

@@ -1,8 +1,9 @@
 //! Submitting batches that have no slot.
 
+use super::super::device::WgpuBackend;
 use super::super::lane::WgpuLane;
+use super::super::native::Region;
 use super::super::tensor::WgpuTensor;
-use super::super::vulkan::{self, Region};
 use super::super::work::Work;
 use super::{Direct, GatherPath, SampleLocation};
 use crate::backend::{SubmissionId, check_lists};
@@ -71,7 +72,7 @@ impl WgpuLane {
             lists.record(slot, &direct.found, &mut encoder, output);
         } else {
             let order = order.get_or_insert_with(|| new_encoder(device));
-            copies = Some(record_copies(device, direct, order, &to, self.spec.layout.payload(1))?);
+            copies = Some(record_copies(&self.backend, direct, order, &to, self.spec.layout.payload(1))?);
             self.record_records(slot, &mut encoder, &to, samples);
             self.record_fields(&mut encoder, self.device_bytes.as_ref(), output, samples);
             if let Some(bindings) = output.bindings(0) {
@@ -113,7 +114,7 @@ fn new_encoder(device: &wgpu::Device) -> wgpu::CommandEncoder {
 /// wgpu does not see the copies, and does not mix them with its own commands. It is told of the destination's use in `order`, a command
 /// buffer before theirs, so that what ran before has ended and what follows waits; and it keeps the destination.
 fn record_copies(
-    device: &wgpu::Device,
+    backend: &WgpuBackend,
     direct: &mut Direct,
     order: &mut wgpu::CommandEncoder,
     to: &wgpu::Buffer,
@@ -121,11 +122,11 @@ fn record_copies(
 ) -> Result<wgpu::CommandBuffer, DeviceError> {
     let used = wgpu::BufferTransition { buffer: to, state: wgpu::BufferUses::COPY_DST };
     order.transition_resources([used].into_iter(), std::iter::empty());
-    let mut copies = new_encoder(device);
+    let (native, mut copies) = (backend.native()?, new_encoder(backend.device()));
     if let GatherPath::Copy(regions) = &mut direct.path {
         gather(regions, &direct.found, bytes as u64);
         for (import, regions) in direct.imports.iter().zip(regions).filter(|(_, regions)| !regions.is_empty()) {
-            if !vulkan::record_copy(&mut copies, import, to, regions) {
+            if !native.record_copy(&mut copies, import, to, regions) {
                 return Err(DeviceError::Refused { message: "the copy's destination is gone".to_owned() });
             }
         }

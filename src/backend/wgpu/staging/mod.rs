@@ -9,7 +9,7 @@ mod system;
 
 use super::device::WgpuBackend;
 use super::mapped::Memory;
-use super::vulkan::{KeepAlive, RawBuffer};
+use super::native::{KeepAlive, RawBuffer};
 use crate::backend::{LaneSpec, Strategy};
 use crate::error::{DeviceError, Unsupported};
 

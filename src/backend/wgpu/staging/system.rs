@@ -1,12 +1,12 @@
 //! `system-ring`: a fixed ring in host memory that stays mapped for as long as the lane lives.
 //!
-//! On Vulkan the end of a submission makes a slot writable again, and a submission sees everything written before it: with
-//! coherent memory there is nothing to map, unmap or flush.
+//! Below wgpu the end of a submission makes a slot writable again, and a submission sees everything written before it: with
+//! coherent memory, which DX12 and Metal have no other of, there is nothing to map, unmap or flush.
 
 use super::super::device::WgpuBackend;
 use super::super::mapped::Memory;
+use super::super::native::{KeepAlive, Place, RawBuffer, Writable};
 use super::super::tuning::SlotReads;
-use super::super::vulkan::{self, KeepAlive, Place, RawBuffer, Writable};
 use super::Staging;
 use crate::backend::LaneSpec;
 use crate::error::DeviceError;
@@ -38,7 +38,8 @@ impl System {
         };
         for _ in 0..spec.slots {
             let place = Place::System(tuning.host_cache);
-            let (buffer, memory) = vulkan::host_buffer(backend, "gpufeed system slot", bytes, usage, place)?;
+            let (buffer, memory) =
+                backend.native()?.host_buffer(backend, "gpufeed system slot", bytes, usage, place)?;
             made.buffers.push(buffer);
             made.keeps.push(memory.keep());
             made.raws.push(memory.raw());

@@ -27,18 +27,18 @@ use std::time::Duration;
 
 use super::buffers::clear;
 use super::device::WgpuBackend;
+use super::native::{Copy, CopyQueue, RawBuffer, Region, TransferTicket};
 use super::tensor::WgpuTensor;
-use super::vulkan::{self, Copy, RawBuffer, SharedQueues, TransferQueue, TransferTicket};
 use super::work::{Done, Work};
 use crate::backend::{LaneSpec, SubmissionId};
-use crate::error::{DeviceError, OpenError, Unsupported};
+use crate::error::{DeviceError, OpenError};
 
 /// How long the end of a lane waits for each transfer before it leaves its memory behind.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A lane's transfers.
 pub(super) struct Transfers {
-    queue: TransferQueue,
+    queue: Box<dyn CopyQueue>,
     arrivals: Vec<Arrival>,
     /// Oldest first.
     under_way: VecDeque<Transfer>,
@@ -71,13 +71,13 @@ impl Transfers {
     /// # Errors
     /// [`OpenError::Unsupported`] where a queue was asked for that the device does not have, and the device's error.
     pub(super) fn open(backend: &WgpuBackend, spec: &LaneSpec) -> Result<Option<Self>, OpenError> {
-        let Some(shared) = shared_queues(backend, spec)? else { return Ok(None) };
+        let Some(queues) = family(backend, spec)? else { return Ok(None) };
         let count = arrivals(spec);
         let buffers = if lands_in_tensor(backend, spec)? { 0 } else { count };
         let arrivals = (0..buffers).map(|_| Arrival::new(backend, spec)).collect::<Result<Vec<_>, _>>()?;
         // Before anything else writes them.
         backend.wait_for_all()?;
-        let queue = TransferQueue::new(backend, shared, count)?;
+        let queue = backend.native()?.copy_queue(backend, queues, count)?;
         let (under_way, failed) = (VecDeque::with_capacity(count), Vec::new());
         Ok(Some(Self { queue, arrivals, under_way, failed }))
     }
@@ -118,7 +118,7 @@ impl Transfers {
     fn send<'a>(
         &'a mut self,
         to: &'a RawBuffer,
-        sources: impl Iterator<Item = (&'a RawBuffer, &'a [vulkan::Region])> + Clone,
+        sources: impl Iterator<Item = (&'a RawBuffer, &'a [Region])> + Clone,
     ) -> Result<TransferTicket, DeviceError> {
         self.queue.submit(&sources.map(|(from, regions)| Copy { from, to, regions }))
     }
@@ -166,7 +166,7 @@ impl Drop for Transfers {
 impl Arrival {
     fn new(backend: &WgpuBackend, spec: &LaneSpec) -> Result<Self, DeviceError> {
         let bytes = spec.layout.slot_bytes() as u64;
-        let (buffer, raw) = vulkan::device_buffer(backend, "gpufeed arrival", bytes)?;
+        let (buffer, raw) = backend.native()?.device_buffer(backend, "gpufeed arrival", bytes)?;
         clear(backend, &buffer)?;
         Ok(Self { buffer, raw })
     }
@@ -174,17 +174,6 @@ impl Arrival {
 
 fn no_transfers() -> DeviceError {
     DeviceError::Refused { message: "this lane has nothing that another queue could read".to_owned() }
-}
-
-fn shared_queues(backend: &WgpuBackend, spec: &LaneSpec) -> Result<Option<std::sync::Arc<SharedQueues>>, Unsupported> {
-    #[cfg(test)]
-    if backend.tuning().copies == super::tuning::CopyQueue::WgpusOwn {
-        return Ok(SharedQueues::wgpus_own(backend.device()));
-    }
-    let unsupported =
-        |reason: vulkan::NoSecondQueue| Unsupported { strategy: spec.strategy, reason: reason.to_string() };
-    let family = family(backend, spec)?;
-    family.map(|family| SharedQueues::of(backend.device(), family)).transpose().map_err(unsupported)
 }
 
 #[cfg(test)]

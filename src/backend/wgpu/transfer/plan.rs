@@ -1,10 +1,13 @@
 //! Whether a lane's copies go beside wgpu's queue, and what that takes.
 
+use super::super::apis;
 use super::super::buffers;
 use super::super::device::WgpuBackend;
 use super::super::kernel_queue::kernel_queue;
 use super::super::tuning::{CopyQueue, SlotReads, Tuning};
-use super::super::vulkan::{self, Families, FamilyQueues, NoSecondQueue};
+#[cfg(test)]
+use super::super::vulkan;
+use super::super::vulkan::{Families, FamilyQueues, NoSecondQueue};
 use crate::backend::{LaneSpec, Strategy};
 use crate::error::Unsupported;
 use crate::preprocess::Preprocess;
@@ -29,7 +32,7 @@ pub(in super::super) fn family_of(
         return Ok(None);
     }
     let unsupported = |reason: String| Unsupported { strategy, reason };
-    choose(backend.tuning(), strategy, vulkan::device_families(backend.device())).map_err(unsupported)
+    choose(backend.tuning(), strategy, apis::device_families(backend.device())).map_err(unsupported)
 }
 
 fn choose(

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use super::super::lane::WgpuLane;
+use super::super::native::{KeepAlive, Region, TransferTicket};
 use super::super::tensor::WgpuTensor;
-use super::super::vulkan::{KeepAlive, Region, TransferTicket};
 use super::super::work::{Ended, Work};
 use super::{PATIENCE, Transfer, Transfers, no_transfers};
 use crate::backend::{SubmissionId, Wait, check_filled};

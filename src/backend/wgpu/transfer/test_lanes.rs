@@ -21,29 +21,49 @@ pub(in super::super) const SAMPLES: usize = 40;
 pub(in super::super) const PIXELS: usize = 5 * 7 * 3;
 
 pub(in super::super) fn backend(tuning: Tuning) -> Option<WgpuBackend> {
-    // The validation layers speak through the log.
-    let _ = env_logger::try_init();
-    if adapters_of(Api::Vulkan).is_empty() {
-        eprintln!("skipped: no Vulkan device here");
-        return None;
-    }
-    Some(WgpuBackend::open("vulkan:0").expect("a device").with_tuning(tuning))
+    of_api(Api::Vulkan, tuning)
 }
 
-/// Runs a test with each pair of queues that there is, but for wgpu's in both parts. The test opens the device as often as it likes.
+fn of_api(api: Api, tuning: Tuning) -> Option<WgpuBackend> {
+    // The validation layers speak through the log.
+    let _ = env_logger::try_init();
+    let only = std::env::var("WGPU_BACKEND").unwrap_or_default();
+    if !api.key().starts_with(&only) || adapters_of(api).is_empty() {
+        eprintln!("skipped: no {api:?} device here");
+        return None;
+    }
+    Some(WgpuBackend::open(&format!("{}:0", api.key())).expect("a device").with_tuning(tuning))
+}
+
+/// Runs a test on each API with each pair of queues that there is, but for wgpu's in both parts. The test opens the device as often as it
+/// likes.
 pub(in super::super) fn each(test: impl Fn(Tuning, &dyn Fn() -> WgpuBackend)) {
+    for api in [Api::Vulkan, Api::Dx12, Api::Metal] {
+        each_of(api, &test);
+    }
+}
+
+fn each_of(api: Api, test: &impl Fn(Tuning, &dyn Fn() -> WgpuBackend)) {
     let copies = [CopyQueue::Main, CopyQueue::WgpusOwn, CopyQueue::Transfer, CopyQueue::Compute];
     let kernels = [KernelQueue::Main, KernelQueue::WgpusOwn, KernelQueue::Compute, KernelQueue::LowCompute];
-    let Some(device) = backend(Tuning::default()) else { return };
+    let Some(device) = of_api(api, Tuning::default()) else { return };
     for (copies, kernels) in copies.into_iter().flat_map(|copies| kernels.map(|kernels| (copies, kernels))) {
         if (copies, kernels) == (CopyQueue::Main, KernelQueue::Main) {
             continue;
         }
         let tuning = Tuning { copies, kernels, ..Tuning::default() };
-        if device.with_tuning(tuning).footprint(&spec(Strategy::SystemRing, Preprocess::Raw)).is_ok() {
-            test(tuning, &|| backend(tuning).expect("it was opened before"));
+        // A second device of wgpu's over one of the API is Vulkan's.
+        let opens = api == Api::Vulkan || (copies != CopyQueue::WgpusOwn && kernels != KernelQueue::WgpusOwn);
+        if opens && device.with_tuning(tuning).footprint(&spec(Strategy::SystemRing, Preprocess::Raw)).is_ok() {
+            test(tuning, &|| of_api(api, tuning).expect("it was opened before"));
         }
     }
+}
+
+/// The strategies with queues apart that run on a device.
+pub(in super::super) fn both(backend: &WgpuBackend) -> Vec<Strategy> {
+    let all = [Strategy::SystemRing, Strategy::Imported];
+    all.into_iter().filter(|&strategy| backend.supports(strategy).is_ok()).collect()
 }
 
 pub(in super::super) fn data() -> Vec<u8> {

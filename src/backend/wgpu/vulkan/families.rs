@@ -4,10 +4,12 @@
 //! that family does not help: drivers take turns between them. A family apart does: a transfer family is the device's copy engines,
 //! and a compute family runs beside the first one, up to a time slice.
 
+use super::super::native::MAX_QUEUES;
+
 /// The family that wgpu opens its queue of.
 pub const WGPU_FAMILY: u32 = 0;
-/// Queues of one family that copy, at most: so many copy engines serve one direction at a time.
-pub const MAX_QUEUES: usize = 2;
+/// The family of queues on APIs that have no families, and make queues when they are asked to.
+pub const APART: u32 = u32::MAX;
 /// Queues of one family, at most: those that copy, and two for kernels.
 pub const MAX_FAMILY_QUEUES: usize = MAX_QUEUES + 2;
 
@@ -67,12 +69,19 @@ pub enum NoSecondQueue {
     /// An application's own device.
     #[error("the device was created without a second queue; create it with gpufeed's open_device()")]
     NotOpened,
-    /// Metal, DX12 or GL.
-    #[error("it needs Vulkan")]
-    NotVulkan,
+    /// GL.
+    #[error("GL has one queue")]
+    OneQueue,
+    /// Metal, without `GPUFEED_UNPROVEN=1`.
+    #[error("a second queue of Metal was compiled and has never run; GPUFEED_UNPROVEN=1 tries it")]
+    Unproven,
 }
 
 impl Families {
+    /// Of an API that makes a queue for copies when it is asked to, where wgpu opens no second queue for kernels.
+    pub const COPIES: Self =
+        Self { transfer: Some(FamilyQueues { family: APART, queues: 1 }), compute: None, kernels: None };
+
     /// Chooses among the families of an adapter, in the driver's order.
     ///
     /// # Errors

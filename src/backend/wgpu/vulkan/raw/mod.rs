@@ -4,6 +4,7 @@
 
 mod barriers;
 mod import;
+mod offered;
 mod query;
 mod queues;
 mod stream;
@@ -17,21 +18,18 @@ use std::sync::Arc;
 use ash::vk;
 use wgpu::hal::api::Vulkan;
 
-use super::{KeepAlive, Place};
 use crate::backend::wgpu::WgpuBackend;
+use crate::backend::wgpu::native::{Place, RawBuffer, Writable};
 use crate::error::DeviceError;
 use crate::memory::StableHostMemory;
 
-pub(in crate::backend::wgpu) use import::{Import, Region, import, record_copy};
-pub(in crate::backend::wgpu) use query::{
-    adapter_imports, adapter_memory, device_handle, device_imports, device_memory, import_limits, open_device,
-};
-pub(in crate::backend::wgpu) use queues::{SharedQueues, adapter_families, device_families};
-pub(in crate::backend::wgpu) use transfer::{Copy, TransferQueue, TransferTicket};
+pub(in crate::backend::wgpu) use offered::native;
+pub(in crate::backend::wgpu) use query::{adapter_imports, adapter_memory, device_handle, device_memory, open_device};
+pub(in crate::backend::wgpu) use queues::{adapter_families, device_families};
 pub(in crate::backend::wgpu) use twin::{SharedBuffer, twin};
 pub(in crate::backend::wgpu) use wakeup::Wakeup;
 
-/// A buffer and its memory. Freed when the last reference goes: see the [module](super).
+/// A buffer and its memory. Freed when the last reference goes: see [`native`](crate::backend::wgpu::native).
 struct Owned {
     buffer: vk::Buffer,
     memory: vk::DeviceMemory,
@@ -54,83 +52,13 @@ impl Drop for Owned {
     }
 }
 
-/// A buffer made here, for copies that wgpu does not know of. Clones are the same buffer, and keep it.
-#[derive(Clone)]
-pub(in crate::backend::wgpu) struct RawBuffer {
-    owned: Arc<Owned>,
-    size: u64,
+/// Of a buffer that this API made.
+fn handle(raw: &RawBuffer) -> Option<vk::Buffer> {
+    raw.of::<Owned>().map(|owned| owned.buffer)
 }
 
-impl std::fmt::Debug for RawBuffer {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("RawBuffer").field("size", &self.size).finish_non_exhaustive()
-    }
-}
-
-impl RawBuffer {
-    fn handle(&self) -> vk::Buffer {
-        self.owned.buffer
-    }
-
-    fn size(&self) -> u64 {
-        self.size
-    }
-
-    /// Keeps the memory while the device uses it.
-    pub fn keep(&self) -> KeepAlive {
-        Arc::clone(&self.owned) as KeepAlive
-    }
-}
-
-/// The right to write a buffer's memory. There is one for each buffer.
-pub(in crate::backend::wgpu) struct Writable {
-    base: NonNull<u8>,
-    len: usize,
-    owned: Arc<Owned>,
-}
-
-// SAFETY: the pointer is to a mapping that has no thread affinity and lives as long as `owned`, whose parts are Send and Sync.
-unsafe impl Send for Writable {}
-
-impl Writable {
-    /// Keeps the memory while the device reads it.
-    pub fn keep(&self) -> KeepAlive {
-        Arc::clone(&self.owned) as KeepAlive
-    }
-
-    /// The buffer, to be copied from.
-    pub fn raw(&self) -> RawBuffer {
-        RawBuffer { owned: Arc::clone(&self.owned), size: self.len as u64 }
-    }
-
-    /// The first byte: valid for writes of [`len`](Self::len) bytes for as long as this value lives.
-    pub fn base(&self) -> NonNull<u8> {
-        self.base
-    }
-
-    pub fn len(&self) -> usize {
-        self.len
-    }
-
-    /// Writes into the memory. What does not fit is left out.
-    pub fn write(&mut self, at: usize, bytes: &[u8]) {
-        let room = self.len.saturating_sub(at);
-        let count = bytes.len().min(room);
-        if count > 0 {
-            // SAFETY: at < len, so the pointer is within the mapping.
-            let to = unsafe { self.base.add(at) };
-            // SAFETY: at + count <= len, the mapping is no Rust allocation that `bytes` could be a part of, and nobody else
-            // writes it: this is the only Writable.
-            unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), to.as_ptr(), count) };
-        }
-    }
-}
-
-/// A buffer of `bytes` zeroed bytes in host memory, and the right to write it.
-///
-/// # Errors
-/// [`DeviceError`]; nothing stays allocated.
-pub(in crate::backend::wgpu) fn host_buffer(
+/// See [`Native::host_buffer`](crate::backend::wgpu::native::Native::host_buffer).
+fn host_buffer(
     backend: &WgpuBackend,
     label: &str,
     bytes: u64,
@@ -159,24 +87,17 @@ pub(in crate::backend::wgpu) fn host_buffer(
     // SAFETY: the mapping covers the allocation, which is at least as large as the buffer, and nothing uses it yet.
     unsafe { std::ptr::write_bytes(base.as_ptr(), 0, len) };
     let buffer = wrap(backend, label, bytes, usage, &owned)?;
-    Ok((buffer, Writable { base, len, owned: Arc::new(owned) }))
+    // SAFETY: the mapping lives as long as `owned`, which `raw` holds, and this is the only pointer to it.
+    Ok((buffer, unsafe { Writable::new(base, len, RawBuffer::new(Arc::new(owned), bytes)) }))
 }
 
-/// A buffer of `bytes` bytes in the device's memory that copies on other queues write and wgpu's kernels read. Its bytes are undefined
-/// until it is cleared, which the caller does.
-///
-/// # Errors
-/// [`DeviceError`]; nothing stays allocated.
-pub(in crate::backend::wgpu) fn device_buffer(
-    backend: &WgpuBackend,
-    label: &str,
-    bytes: u64,
-) -> Result<(wgpu::Buffer, RawBuffer), DeviceError> {
+/// See [`Native::device_buffer`](crate::backend::wgpu::native::Native::device_buffer).
+fn device_buffer(backend: &WgpuBackend, label: &str, bytes: u64) -> Result<(wgpu::Buffer, RawBuffer), DeviceError> {
     backend.check()?;
     let usage = wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_DST | wgpu::BufferUsages::COPY_SRC;
     let owned = create_on_device(backend, label, bytes, usage)?;
     let buffer = wrap(backend, label, bytes, usage, &owned)?;
-    Ok((buffer, RawBuffer { owned: Arc::new(owned), size: bytes }))
+    Ok((buffer, RawBuffer::new(Arc::new(owned), bytes)))
 }
 
 /// A buffer in the device's memory, for wgpu to be lent.

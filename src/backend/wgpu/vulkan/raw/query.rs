@@ -6,8 +6,9 @@ use wgpu::hal::api::Vulkan;
 use wgpu::hal::vulkan::CreateDeviceCallbackArgs;
 
 use super::super::families::{Families, NoSecondQueue};
-use super::super::{EXTERNAL_MEMORY_HOST, ImportLimits, MemoryType, MemoryTypes};
+use super::super::{EXTERNAL_MEMORY_HOST, MemoryType, MemoryTypes};
 use super::queues::{SYNCHRONIZATION2, adapter_families, create_infos, mark};
+use crate::backend::wgpu::native::ImportLimits;
 use crate::error::DeviceError;
 
 /// The kinds of memory of an adapter.
@@ -59,7 +60,7 @@ pub(in crate::backend::wgpu) fn adapter_imports(adapter: &wgpu::Adapter) -> bool
 }
 
 /// Whether this device can: the extension was enabled when it was created.
-pub(in crate::backend::wgpu) fn device_imports(device: &wgpu::Device) -> bool {
+fn device_imports(device: &wgpu::Device) -> bool {
     // SAFETY: the handle is only read from.
     unsafe { device.as_hal::<Vulkan>() }.is_some_and(|device| {
         device.shared_instance().instance_api_version() >= vk::API_VERSION_1_1
@@ -68,7 +69,7 @@ pub(in crate::backend::wgpu) fn device_imports(device: &wgpu::Device) -> bool {
 }
 
 /// What limits imports on a device that can.
-pub(in crate::backend::wgpu) fn import_limits(device: &wgpu::Device) -> Option<ImportLimits> {
+pub(super) fn import_limits(device: &wgpu::Device) -> Option<ImportLimits> {
     if !device_imports(device) {
         return None;
     }

@@ -36,7 +36,7 @@ fn is_marked(extensions: &[&'static CStr]) -> bool {
 /// [`NoSecondQueue`] says why there are none.
 pub(in crate::backend::wgpu) fn adapter_families(adapter: &wgpu::Adapter) -> Result<Families, NoSecondQueue> {
     // SAFETY: the handle is only read from.
-    let Some(guard) = (unsafe { adapter.as_hal::<Vulkan>() }) else { return Err(NoSecondQueue::NotVulkan) };
+    let Some(guard) = (unsafe { adapter.as_hal::<Vulkan>() }) else { return Err(NoSecondQueue::OneQueue) };
     // The core of Vulkan 1.2 has timeline semaphores, and wgpu enables them there.
     let new = guard.physical_device_capabilities().properties().api_version >= vk::API_VERSION_1_2
         && guard.shared_instance().instance_api_version() >= vk::API_VERSION_1_2;
@@ -53,7 +53,7 @@ pub(in crate::backend::wgpu) fn adapter_families(adapter: &wgpu::Adapter) -> Res
 /// As [`adapter_families`].
 pub(in crate::backend::wgpu) fn device_families(device: &wgpu::Device) -> Result<Families, NoSecondQueue> {
     // SAFETY: the handle is only read from.
-    let Some(guard) = (unsafe { device.as_hal::<Vulkan>() }) else { return Err(NoSecondQueue::NotVulkan) };
+    let Some(guard) = (unsafe { device.as_hal::<Vulkan>() }) else { return Err(NoSecondQueue::OneQueue) };
     let instance = guard.shared_instance();
     let families = families(instance.raw_instance(), guard.raw_physical_device());
     // SAFETY: the instance exists, and the physical device is of it.
@@ -107,7 +107,7 @@ impl SharedQueues {
             return Err(NoSecondQueue::NotOpened);
         }
         // SAFETY: the handle is used to reach queues and to make children of the device, which is kept as long as they are.
-        let guard = unsafe { device.as_hal::<Vulkan>() }.ok_or(NoSecondQueue::NotVulkan)?;
+        let guard = unsafe { device.as_hal::<Vulkan>() }.ok_or(NoSecondQueue::OneQueue)?;
         let raw = guard.raw_device().clone();
         let key = raw.handle().as_raw();
         let mut in_use = IN_USE.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,7 +1,6 @@
-//! Copies on queues apart from wgpu's: recorded, submitted, and waited for without any lock of wgpu's.
+//! Copies on queues of families apart from wgpu's.
 //!
-//! One thread uses a [`TransferQueue`], as `&mut self` says: the lane's. It has command buffers and a timeline semaphore of its own for
-//! each of the family's queues, and shares only those with other lanes.
+//! A lane has command buffers and a timeline semaphore of its own for each of the family's queues, and shares only those with other lanes.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,34 +8,19 @@ use std::time::Duration;
 use ash::vk;
 use wgpu::hal::api::Vulkan;
 
-use super::super::families::MAX_QUEUES;
 use super::super::transfer_split::{part, within};
-use super::import::Region;
 use super::queues::SharedQueues;
 use super::stream::Stream;
-use super::{KeepAlive, RawBuffer, failed};
+use super::{failed, handle};
 use crate::backend::wgpu::WgpuBackend;
+use crate::backend::wgpu::native::{Copies, CopyQueue, KeepAlive, MAX_QUEUES, TransferTicket};
 use crate::error::DeviceError;
 
 /// How long the end of a lane waits for its transfers.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// A copy between two buffers.
-#[derive(Clone, Copy)]
-pub(in crate::backend::wgpu) struct Copy<'a> {
-    pub from: &'a RawBuffer,
-    pub to: &'a RawBuffer,
-    pub regions: &'a [Region],
-}
-
-/// What says when a transfer has ended: a value for each queue, zero where nothing was submitted to it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(in crate::backend::wgpu) struct TransferTicket([u64; MAX_QUEUES]);
-
 /// Where copies are submitted. Dropping it waits for them.
-///
-/// Whoever submits keeps the buffers until the ticket is reached.
-pub(in crate::backend::wgpu) struct TransferQueue {
+pub(super) struct TransferQueue {
     streams: Vec<Stream>,
     shared: Arc<SharedQueues>,
     backend: WgpuBackend,
@@ -57,49 +41,6 @@ impl TransferQueue {
         Ok(Self { streams, shared, backend: backend.clone(), semaphores: Arc::new(semaphores) })
     }
 
-    /// What a submission holds that waits for a transfer.
-    pub fn keep(&self) -> KeepAlive {
-        Arc::clone(&self.semaphores)
-    }
-
-    /// Records copies and submits them, shared out among the queues by the number of their regions.
-    ///
-    /// # Errors
-    /// [`DeviceError`]; nothing of it is still under way then. It is refused where more transfers are under way than there is room for,
-    /// or where a region is outside of a buffer.
-    pub fn submit<'a>(
-        &mut self,
-        copies: &(impl Iterator<Item = Copy<'a>> + Clone),
-    ) -> Result<TransferTicket, DeviceError> {
-        let refused = |message: &str| Err(DeviceError::Refused { message: message.to_owned() });
-        if !copies.clone().all(|copy| copy.is_within()) {
-            return refused("a copy is outside of its buffers");
-        }
-        // Of all queues, before anything is submitted to one: what they had done is known then, too.
-        for stream in &self.streams {
-            if !stream.has_room().map_err(|error| self.failed(error))? {
-                return refused("more transfers are under way than there is room for");
-            }
-        }
-        let regions = copies.clone().map(|copy| copy.regions.len()).sum();
-        let mut ticket = TransferTicket::default();
-        for queue in 0..self.streams.len() {
-            let share = part(regions, queue, self.streams.len());
-            if share.is_empty() {
-                continue;
-            }
-            // SAFETY: there is room, as was seen above, and each queue is submitted to once.
-            match unsafe { self.submit_part(queue, copies.clone(), share) } {
-                Ok(value) => ticket.0[queue] = value,
-                Err(error) => {
-                    self.settle(ticket);
-                    return Err(self.failed(error));
-                }
-            }
-        }
-        Ok(ticket)
-    }
-
     /// Waits for a part of a transfer whose other part failed.
     fn settle(&self, ticket: TransferTicket) {
         if let Err(error) = self.wait(ticket, PATIENCE) {
@@ -109,26 +50,25 @@ impl TransferQueue {
 
     /// # Safety
     /// The queue's stream has room.
-    unsafe fn submit_part<'a>(
+    unsafe fn submit_part(
         &mut self,
         queue: usize,
-        copies: impl Iterator<Item = Copy<'a>>,
-        share: std::ops::Range<usize>,
+        copies: &dyn Copies,
+        share: &std::ops::Range<usize>,
     ) -> Result<u64, vk::Result> {
         let raw = &self.shared.raw;
         let stream = &mut self.streams[queue];
         // SAFETY: the caller says that there is room.
         let (commands, value) = unsafe { stream.begin() }?;
         let mut first = 0;
-        for copy in copies {
-            let here = within(&share, first, copy.regions.len());
+        copies.each(&mut |copy| {
+            let here = within(share, first, copy.regions.len());
             first += copy.regions.len();
-            if !here.is_empty() {
-                let regions = &copy.regions[here];
+            if let (false, Some((from, to))) = (here.is_empty(), handle(copy.from).zip(handle(copy.to))) {
                 // SAFETY: it is recording; the buffers exist, since the caller holds them, and the regions lie within them.
-                unsafe { raw.cmd_copy_buffer(commands, copy.from.handle(), copy.to.handle(), regions) };
+                unsafe { raw.cmd_copy_buffer(commands, from, to, &copy.regions[here]) };
             }
-        }
+        });
         // SAFETY: it is recording.
         unsafe { raw.end_command_buffer(commands) }?;
         let (buffers, semaphores, values) = ([commands], [stream.timeline.semaphore], [value]);
@@ -143,11 +83,49 @@ impl TransferQueue {
         Ok(value)
     }
 
-    /// Whether a transfer has ended. Never waits.
-    ///
-    /// # Errors
-    /// [`DeviceError`].
-    pub fn is_reached(&self, ticket: TransferTicket) -> Result<bool, DeviceError> {
+    fn failed(&self, error: vk::Result) -> DeviceError {
+        failed(&self.backend, "a transfer", 0, error)
+    }
+}
+
+impl CopyQueue for TransferQueue {
+    fn keep(&self) -> KeepAlive {
+        Arc::clone(&self.semaphores)
+    }
+
+    /// Shared out among the queues by the number of regions.
+    fn submit(&mut self, copies: &dyn Copies) -> Result<TransferTicket, DeviceError> {
+        let refused = |message: &str| Err(DeviceError::Refused { message: message.to_owned() });
+        let (regions, mut here) = (copies.regions()?, true);
+        copies.each(&mut |copy| here &= handle(copy.from).is_some() && handle(copy.to).is_some());
+        if !here {
+            return refused("a buffer is not of Vulkan");
+        }
+        // Of all queues, before anything is submitted to one: what they had done is known then, too.
+        for stream in &self.streams {
+            if !stream.has_room().map_err(|error| self.failed(error))? {
+                return refused("more transfers are under way than there is room for");
+            }
+        }
+        let mut ticket = TransferTicket::default();
+        for queue in 0..self.streams.len() {
+            let share = part(regions, queue, self.streams.len());
+            if share.is_empty() {
+                continue;
+            }
+            // SAFETY: there is room, as was seen above, and each queue is submitted to once.
+            match unsafe { self.submit_part(queue, copies, &share) } {
+                Ok(value) => ticket.0[queue] = value,
+                Err(error) => {
+                    self.settle(ticket);
+                    return Err(self.failed(error));
+                }
+            }
+        }
+        Ok(ticket)
+    }
+
+    fn is_reached(&self, ticket: TransferTicket) -> Result<bool, DeviceError> {
         for (stream, value) in self.streams.iter().zip(ticket.0) {
             let reached = stream.timeline.reached().map_err(|error| self.failed(error))?;
             if reached < value {
@@ -157,11 +135,7 @@ impl TransferQueue {
         Ok(true)
     }
 
-    /// Waits for a transfer: whether it has ended in time.
-    ///
-    /// # Errors
-    /// [`DeviceError`].
-    pub fn wait(&self, ticket: TransferTicket, timeout: Duration) -> Result<bool, DeviceError> {
+    fn wait(&self, ticket: TransferTicket, timeout: Duration) -> Result<bool, DeviceError> {
         let (mut semaphores, mut count) = ([vk::Semaphore::null(); MAX_QUEUES], 0);
         let mut values = [0; MAX_QUEUES];
         for (stream, value) in self.streams.iter().zip(ticket.0).filter(|(_, value)| *value > 0) {
@@ -181,25 +155,7 @@ impl TransferQueue {
         }
     }
 
-    /// Makes the next submission to wgpu's queue wait for a transfer that has ended: it holds up nothing, and makes the bytes visible
-    /// there. The caller submits at once what holds [`keep`](Self::keep), or takes it back with [`unstage`](Self::unstage).
-    ///
-    /// # Errors
-    /// [`DeviceError`], and nothing is staged: a wait for what is never signalled would hang the application's queue.
-    pub fn stage(&self, ticket: TransferTicket) -> Result<(), DeviceError> {
-        if !self.is_reached(ticket)? {
-            return Err(DeviceError::Refused { message: "a transfer has not ended".to_owned() });
-        }
-        self.stage_ahead(ticket)
-    }
-
-    /// Makes the next submission to the queue of this lane's second device wait for a transfer that was submitted, and makes the bytes
-    /// visible there. The caller submits at once what holds [`keep`](Self::keep), or takes it back with [`unstage`](Self::unstage).
-    /// Never for wgpu's own queue: whatever is submitted there next would wait, whoever submits it.
-    ///
-    /// # Errors
-    /// [`DeviceError::Lost`], and nothing is staged.
-    pub fn stage_ahead(&self, ticket: TransferTicket) -> Result<(), DeviceError> {
+    fn stage_ahead(&self, ticket: TransferTicket) -> Result<(), DeviceError> {
         // SAFETY: the queue is only staged on, which its own lock allows from any thread.
         let queue = unsafe { self.backend.queue().as_hal::<Vulkan>() };
         let queue = queue.ok_or_else(|| self.failed(vk::Result::ERROR_DEVICE_LOST))?;
@@ -209,8 +165,7 @@ impl TransferQueue {
         Ok(())
     }
 
-    /// Takes back what was staged for a submission that failed.
-    pub fn unstage(&self) {
+    fn unstage(&self) {
         // SAFETY: as in `stage`.
         let Some(queue) = (unsafe { self.backend.queue().as_hal::<Vulkan>() }) else { return };
         let is_gone = |stream: &&Stream| !queue.remove_wait_semaphore(stream.timeline.semaphore);
@@ -221,21 +176,6 @@ impl TransferQueue {
             let keep = self.keep();
             self.backend.queue().on_submitted_work_done(move || drop(keep));
         }
-    }
-
-    fn failed(&self, error: vk::Result) -> DeviceError {
-        failed(&self.backend, "a transfer", 0, error)
-    }
-}
-
-impl Copy<'_> {
-    fn is_within(&self) -> bool {
-        let fits =
-            |start: u64, size: u64, end: u64| size > 0 && start.checked_add(size).is_some_and(|last| last <= end);
-        self.regions.iter().all(|region| {
-            fits(region.src_offset, region.size, self.from.size())
-                && fits(region.dst_offset, region.size, self.to.size())
-        })
     }
 }
 

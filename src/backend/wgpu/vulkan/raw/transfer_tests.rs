@@ -2,12 +2,13 @@
 
 #![allow(clippy::print_stderr)] // A test that skips itself says so.
 
-use super::super::{Writable, device_buffer, host_buffer};
+use super::super::{device_buffer, host_buffer};
 use super::*;
 use crate::backend::Api;
 use crate::backend::wgpu::adapters_of;
+use crate::backend::wgpu::native::{Copy, Place, RawBuffer, Region, Writable};
 use crate::backend::wgpu::tensor::read_back;
-use crate::backend::wgpu::vulkan::{HostCache, Place};
+use crate::backend::wgpu::vulkan::HostCache;
 
 const BYTES: usize = 4096;
 

@@ -9,8 +9,9 @@ use wgpu::hal::api::Vulkan;
 use wgpu::hal::vulkan;
 
 use super::barriers::without_graphics;
-use super::{Owned, RawBuffer, create_on_device, refused_by};
+use super::{Owned, create_on_device, refused_by};
 use crate::backend::wgpu::WgpuBackend;
+use crate::backend::wgpu::native::RawBuffer;
 use crate::error::DeviceError;
 
 /// Opens a second device. `device` was opened with this queue of this family, and nobody else uses it.
@@ -98,7 +99,7 @@ impl SharedBuffer {
         let usage = wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_DST | wgpu::BufferUsages::COPY_SRC;
         let owned = Arc::new(create_on_device(main, label, bytes, usage)?);
         let [main, twin] = [main, twin].map(|backend| wrap_kept(backend, label, bytes, usage, &owned));
-        Ok(Self { main: main?, twin: twin?, raw: RawBuffer { owned, size: bytes } })
+        Ok(Self { main: main?, twin: twin?, raw: RawBuffer::new(owned, bytes) })
     }
 }
 

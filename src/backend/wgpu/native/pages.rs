@@ -1,12 +1,38 @@
 //! The whole pages around bytes of host memory. Pure arithmetic on addresses.
 
+use std::ffi::c_void;
 use std::ops::Range;
+
+use super::ImportError;
+use crate::memory::StableHostMemory;
+
+/// The whole pages that hold a range of memory: their address and bytes. `align` is what the device asks for.
+///
+/// # Errors
+/// [`ImportError::Refused`] where there are no such bytes, or what the device asks for may be another's.
+pub(in crate::backend::wgpu) fn whole_pages(
+    memory: &dyn StableHostMemory,
+    range: &Range<usize>,
+    align: usize,
+) -> Result<(*mut c_void, u64), ImportError> {
+    let no = |reason: &str| ImportError::Refused(reason.to_owned());
+    if range.start >= range.end || range.end > memory.len() {
+        return Err(no("there are no such bytes"));
+    }
+    let base = memory.address().as_ptr();
+    let [first, end] = [range.start, range.end].map(|offset| base.addr().checked_add(offset));
+    let bytes = first.zip(end).map(|(first, end)| first..end).ok_or_else(|| no("it ends beyond the address space"))?;
+    let whole = around(&bytes, align, memory.granule()).ok_or_else(|| {
+        no("its address or size is not aligned as the driver needs it: load the data into a `HostArena`")
+    })?;
+    Ok((base.with_addr(whole.start).cast(), (whole.end - whole.start) as u64))
+}
 
 /// The addresses to import for the bytes at `bytes`, from one multiple of `align` to another: what a device asks of memory that it
 /// imports. Of the memory, all that shares a block of `granule` bytes with it is mapped; both are powers of two.
 ///
 /// `None` where what the device asks for goes beyond that: there may be nothing, or another's memory.
-pub(super) fn around(bytes: &Range<usize>, align: usize, granule: usize) -> Option<Range<usize>> {
+fn around(bytes: &Range<usize>, align: usize, granule: usize) -> Option<Range<usize>> {
     let start = bytes.start & !(align - 1);
     let end = bytes.end.checked_next_multiple_of(align)?;
     let exact = (start, end) == (bytes.start, bytes.end);
