@@ -13,7 +13,7 @@ impl Abilities {
     /// The reason why it does not.
     pub(super) fn beyond(&self, strategy: Strategy) -> Result<(), String> {
         let imports = strategy == Strategy::Imported;
-        let untried = |what: &str| if self.tries { Ok(()) } else { Err(unproven::reason(what)) };
+        let untried = |what: &str| if self.tries { Ok(()) } else { Err(unproven::reason(what, self.api)) };
         match self.api {
             Some(Api::Vulkan) if imports && !self.imports => Err(self.lacks.import.to_owned()),
             Some(Api::Vulkan) if self.ring_memory().is_none() => {
@@ -23,9 +23,7 @@ impl Abilities {
             Some(Api::Dx12) if imports && !self.imports => {
                 Err("the driver opens no heaps over memory that exists (D3D12_FEATURE_EXISTING_HEAPS)".to_owned())
             }
-            Some(Api::Dx12) if imports => untried("`imported` on DX12"),
-            Some(Api::Dx12) => Ok(()),
-            Some(Api::Metal) => untried(if imports { "`imported` on Metal" } else { "`system-ring` on Metal" }),
+            Some(Api::Dx12 | Api::Metal) => untried(strategy.key()),
             _ => Err("it needs Vulkan, DX12 or Metal".to_owned()),
         }
     }
@@ -159,7 +157,7 @@ mod tests {
     #[test]
     fn dx12_keeps_both_rings_in_memory_of_the_system_and_says_what_imports_lack() {
         let mut here = of_api(Api::Dx12, DeviceType::Discrete);
-        here.queues = Ok(Families::COPIES);
+        (here.tries, here.queues) = (true, Ok(Families::COPIES));
         let queues = "copied on a transfer queue beside wgpu's; kernels on wgpu's queue: wgpu opens one there";
         let memory = |page: &str, heap: &str| format!("custom heap: {page}, L0 ({heap})");
         assert_eq!(told(&here, Strategy::SystemRing), (memory("WRITE_BACK", "system memory"), queues.to_owned()));
@@ -172,9 +170,8 @@ mod tests {
 
     #[test]
     fn what_never_ran_is_refused_by_name_until_somebody_asks_for_it() {
-        for (api, strategy) in
-            [(Api::Dx12, Strategy::Imported), (Api::Metal, Strategy::Imported), (Api::Metal, Strategy::SystemRing)]
-        {
+        let strategies = [Strategy::SystemRing, Strategy::Imported];
+        for (api, strategy) in [Api::Dx12, Api::Metal].into_iter().flat_map(|api| strategies.map(|one| (api, one))) {
             let mut here = of_api(api, DeviceType::Integrated);
             here.imports = true;
             let reason = here.missing(strategy).expect("it never ran");

@@ -72,8 +72,8 @@ pub enum NoSecondQueue {
     /// GL.
     #[error("GL has one queue")]
     OneQueue,
-    /// Metal, without `GPUFEED_UNPROVEN=1`.
-    #[error("a second queue of Metal was compiled and has never run; GPUFEED_UNPROVEN=1 tries it")]
+    /// DX12 and Metal, without `GPUFEED_UNPROVEN=1`.
+    #[error("a second queue was compiled for this API and has never run; GPUFEED_UNPROVEN=1 tries it")]
     Unproven,
 }
 
