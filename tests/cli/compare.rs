@@ -5,7 +5,7 @@ use std::path::Path;
 use gpufeed::measure::report::{JSON_SCHEMA, Report, Status};
 use gpufeed::source::{NpyType, write_npy};
 
-use crate::support::{Ran, devices, gpufeed, run};
+use crate::support::{Ran, devices, run};
 
 fn compare(args: &[&str]) -> Ran {
     run(&[&["compare"], args].concat())
@@ -120,6 +120,9 @@ fn mistakes_have_their_exit_codes_before_anything_is_measured() {
 fn an_interrupted_comparison_keeps_what_was_measured() {
     use std::io::{BufRead, BufReader, Read};
     use std::process::{Command, Stdio};
+
+    use crate::support::gpufeed;
+
     let folder = tempfile::tempdir().expect("a folder");
     let json = folder.path().join("a.json");
     let mut command =

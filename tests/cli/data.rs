@@ -58,6 +58,7 @@ pub fn array() -> Data {
 }
 
 /// `samples` equal samples of `bytes` bytes.
+#[cfg(unix)]
 pub fn blank(samples: usize, bytes: usize) -> Data {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("blank.npy");
