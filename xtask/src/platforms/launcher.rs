@@ -31,6 +31,11 @@ impl Launcher {
         self
     }
 
+    /// Whether [`with_one_thread`](Self::with_one_thread) was asked for.
+    pub fn has_one_thread(&self) -> bool {
+        self.one_thread
+    }
+
     /// A program, in the workspace's root as cargo would start it.
     pub fn command(&self, program: &Path) -> Command {
         let mut words = self.prefix.iter().map(PathBuf::as_path).chain([program]);

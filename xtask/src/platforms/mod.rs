@@ -9,6 +9,7 @@ mod debian;
 mod drivers;
 mod folder;
 mod launcher;
+mod modules;
 mod options;
 mod outcome;
 pub mod packages;

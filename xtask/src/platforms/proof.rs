@@ -3,9 +3,9 @@
 use serde_json::Value;
 
 use super::launcher::Launcher;
-use super::outcome::{Outcome, Tally};
+use super::outcome::Outcome;
 use super::programs::Programs;
-use super::{folder, step};
+use super::{folder, modules, step};
 
 /// A comparison that ends soon: what it delivers is verified, and how fast is not the point here.
 const COMPARE: &[&str] = &["--time", "4", "--size", "32x32", "--batch-size", "16", "--workers", "2"];
@@ -21,10 +21,13 @@ pub fn on(platform: &str, api: &str, launcher: Launcher, programs: &Programs) ->
     };
     println!("  {driver}");
     let of_the_api = format!("{api}::");
-    let mut tally = Tally::default();
+    let mut tally = if launcher.has_one_thread() {
+        modules::tests(&launcher, &programs.contract, &of_the_api, platform, "contract")
+    } else {
+        step::tests(&mut launcher.tests(&programs.contract, &[&of_the_api]), platform, "contract")
+    };
     for (name, program, filter) in [
-        ("contract", &programs.contract, &[of_the_api.as_str()][..]),
-        ("kernels", &programs.library, &["backend::wgpu"]),
+        ("kernels", &programs.library, &["backend::wgpu"][..]),
         ("shaders", &programs.shaders, &[]),
         ("command", &programs.cli, &[]),
     ] {

@@ -52,6 +52,8 @@ fn run(command: &mut Command, platform: &str, name: &str, judge: impl FnOnce(boo
     let tally = judge(good, &text);
     let Tally { passed, failed, skipped } = tally;
     let took = start.elapsed().as_secs();
+    // Several run side by side, and each one's lines stay together.
+    let _lines = io::stdout().lock();
     println!("  {name}: {passed} passed, {failed} failed, {skipped} skipped, {took} s");
     if failed > 0 {
         println!("  {name} ended with {end}; the whole log is {}", path.display());
