@@ -50,7 +50,7 @@ fn families(
 ) -> Result<Families, NoSecondQueue> {
     match kinds::api_of(backend) {
         Some(Api::Vulkan) => vulkans(),
-        Some(Api::Dx12 | Api::Metal) if !unproven::may_be_tried() => Err(NoSecondQueue::Unproven),
+        Some(Api::Metal) if !unproven::may_be_tried() => Err(NoSecondQueue::Unproven),
         Some(api @ (Api::Dx12 | Api::Metal)) if native(api).is_some() => Ok(Families::COPIES),
         _ => Err(NoSecondQueue::OneQueue),
     }

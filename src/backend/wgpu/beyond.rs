@@ -23,7 +23,9 @@ impl Abilities {
             Some(Api::Dx12) if imports && !self.imports => {
                 Err("the driver opens no heaps over memory that exists (D3D12_FEATURE_EXISTING_HEAPS)".to_owned())
             }
-            Some(Api::Dx12 | Api::Metal) => untried(strategy.key()),
+            Some(Api::Dx12) if imports => untried(strategy.key()),
+            Some(Api::Dx12) => Ok(()),
+            Some(Api::Metal) => untried(strategy.key()),
             _ => Err("it needs Vulkan, DX12 or Metal".to_owned()),
         }
     }
@@ -157,7 +159,7 @@ mod tests {
     #[test]
     fn dx12_keeps_both_rings_in_memory_of_the_system_and_says_what_imports_lack() {
         let mut here = of_api(Api::Dx12, DeviceType::Discrete);
-        (here.tries, here.queues) = (true, Ok(Families::COPIES));
+        here.queues = Ok(Families::COPIES);
         let queues = "copied on a transfer queue beside wgpu's; kernels on wgpu's queue: wgpu opens one there";
         let memory = |page: &str, heap: &str| format!("custom heap: {page}, L0 ({heap})");
         assert_eq!(told(&here, Strategy::SystemRing), (memory("WRITE_BACK", "system memory"), queues.to_owned()));
@@ -170,8 +172,9 @@ mod tests {
 
     #[test]
     fn what_never_ran_is_refused_by_name_until_somebody_asks_for_it() {
-        let strategies = [Strategy::SystemRing, Strategy::Imported];
-        for (api, strategy) in [Api::Dx12, Api::Metal].into_iter().flat_map(|api| strategies.map(|one| (api, one))) {
+        for (api, strategy) in
+            [(Api::Dx12, Strategy::Imported), (Api::Metal, Strategy::Imported), (Api::Metal, Strategy::SystemRing)]
+        {
             let mut here = of_api(api, DeviceType::Integrated);
             here.imports = true;
             let reason = here.missing(strategy).expect("it never ran");

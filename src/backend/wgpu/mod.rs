@@ -55,7 +55,7 @@
 //!
 //! wgpu has one queue, so whatever is submitted there takes turns: a copy, a kernel of gpufeed's, the application's own work. On Vulkan
 //! [`open_device`] opens queues of other families as well where the driver has them ([`WgpuBackend::has_second_queue`] says why it has
-//! none); on DX12 and Metal any device can have a queue for copies, [untried](#dx12-and-metal). What runs where:
+//! none); on DX12 any device has a queue for copies, and on Metal one is [untried](#dx12-and-metal). What runs where:
 //!
 //! | | copies of `system-ring` | copies of `imported` | kernels |
 //! | --- | --- | --- | --- |
@@ -80,7 +80,7 @@
 //! | `system-ring` | the same memory, so what it adds is another: written through the caches (`WRITE_BACK`), mapped for as long as the lane lives, copied by a copy queue | shared buffers, cached, copied by a second queue |
 //! | `imported` | `OpenExistingHeapFromAddress`: what `VirtualAlloc` gave, as a [`HostArena`](crate::memory::HostArena) is | `newBufferWithBytesNoCopy`, whole pages of 16 KiB |
 //! | kernels beside wgpu's queue | wgpu opens no second queue over the same device | the same |
-//! | seen to run | `mapped-ring` and `direct-map`, under Wine on lavapipe; of the others nothing: type-checked | of these nothing; written against the bindings, not yet type-checked |
+//! | seen to run | all but `imported`, under Wine on lavapipe; never on a card | of these nothing: type-checked |
 //!
 //! What was compiled and has never run is refused by name, and `GPUFEED_UNPROVEN=1` in the environment tries it.
 //!

@@ -45,7 +45,7 @@ pub enum Gather {
 /// On wgpu's queue they take turns with what the application computes there. On a queue of another family they run meanwhile, and only the
 /// kernel that makes the tensor runs on wgpu's queue; that takes a buffer on the device for each slot, and a batch is delivered when it
 /// has arrived. On Vulkan a device has such queues if [`open_device`](super::open_device) opened it and its driver offers them; on DX12
-/// and Metal every device can have one for copies, which is untried: `GPUFEED_UNPROVEN=1` in the environment allows it.
+/// every device has one for copies, and on Metal it is untried: `GPUFEED_UNPROVEN=1` in the environment allows it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CopyQueue {

@@ -49,7 +49,8 @@ fn device(launcher: &Launcher, programs: &Programs, id: &str) -> Result<Option<S
         return Err(format!("`gpufeed devices` ended with {}: {}", output.status, errors.trim()));
     }
     let cards: Value = serde_json::from_slice(&output.stdout).map_err(|error| format!("`gpufeed devices`: {error}"))?;
-    Ok(driver_of(&cards, id))
+    let driver = driver_of(&cards, id);
+    Ok(if launcher.has_one_thread() { driver.map(|own| under_wine(own, id, &cards)) } else { driver })
 }
 
 fn driver_of(cards: &Value, id: &str) -> Option<String> {
@@ -58,6 +59,14 @@ fn driver_of(cards: &Value, id: &str) -> Option<String> {
     let text = |field: &str| entry.get(field).and_then(Value::as_str).unwrap_or_default().trim();
     let words = [text("name"), text("driver"), text("driver_info")];
     Some(words.into_iter().filter(|word| !word.is_empty()).collect::<Vec<_>>().join(", "))
+}
+
+/// Wine makes up a card for DX12, which it runs on its Vulkan.
+fn under_wine(own: String, id: &str, cards: &Value) -> String {
+    match driver_of(cards, "vulkan:0") {
+        Some(vulkan) if id.starts_with("dx12") => format!("Wine's DX12 over {vulkan}"),
+        _ => own,
+    }
 }
 
 #[cfg(test)]
@@ -71,5 +80,14 @@ mod tests {
         let cards = serde_json::from_str(cards).expect("JSON");
         assert_eq!(driver_of(&cards, "dx12:0").as_deref(), Some("WARP, 1.2"));
         assert_eq!(driver_of(&cards, "metal:0"), None);
+    }
+
+    #[test]
+    fn the_card_that_wine_makes_up_is_not_named() {
+        let cards = r#"[[{"id":"vulkan:0","name":"llvmpipe","driver":"Mesa"},{"id":"gl:0","name":"Mesa"}],[{"id":"dx12:0","name":"GeForce"}]]"#;
+        let cards = serde_json::from_str(cards).expect("JSON");
+        let named = |id: &str| under_wine(driver_of(&cards, id).expect("listed"), id, &cards);
+        assert_eq!(named("dx12:0"), "Wine's DX12 over llvmpipe, Mesa");
+        assert_eq!(named("gl:0"), "Mesa");
     }
 }

@@ -72,7 +72,7 @@ pub enum NoSecondQueue {
     /// GL.
     #[error("GL has one queue")]
     OneQueue,
-    /// DX12 and Metal, without `GPUFEED_UNPROVEN=1`.
+    /// Metal, without `GPUFEED_UNPROVEN=1`.
     #[error("a second queue was compiled for this API and has never run; GPUFEED_UNPROVEN=1 tries it")]
     Unproven,
 }
