@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::data;
-use crate::support::{Ran, devices, gpufeed, run};
+use crate::support::{Ran, devices, gpufeed, run, skip};
 
 #[test]
 fn what_auto_chose_is_told_with_its_reason_and_kept_for_the_next_run() {
@@ -33,12 +33,18 @@ fn what_auto_chose_is_told_with_its_reason_and_kept_for_the_next_run() {
 #[test]
 fn auto_measures_beside_the_compute_that_it_is_told_of() {
     let data = data::array();
-    for device in devices("auto_measures_beside_the_compute_that_it_is_told_of") {
+    let test = "auto_measures_beside_the_compute_that_it_is_told_of";
+    for device in devices(test) {
         let args = ["run", data.arg(), "--device", device, "--batch-size", "2", "--json"];
         let auto = ["--strategy", "auto", "--workers", "auto", "--compute", "300"];
         let report = run(&[&args[..], &auto].concat()).ended_with(0).stdout;
         let report: Value = serde_json::from_str(&report).expect("JSON");
         let why = report["auto"]["why"].as_str().expect("words");
+        // Under a driver that compiles for seconds the time is over by then.
+        if why.starts_with("nothing could be measured") {
+            skip(test, &format!("{device}: {why}"));
+            continue;
+        }
         assert!(why.contains("beside a consumer that computes for 300 us a batch"), "{report}");
         assert_eq!((&report["auto"]["compute_us"], &report["stats"]["samples"]), (&300.into(), &7.into()), "{report}");
     }
