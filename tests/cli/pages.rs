@@ -177,6 +177,7 @@ fn a_build_is_held_against_another_in_turn() {
     let own = env!("CARGO_BIN_EXE_gpufeed");
     let ran = run(&[&args[..], &["--baseline", own]].concat()).ended_with(0);
     assert!(ran.stdout.contains("passes:") && ran.stderr.contains("run 5:"), "{} {}", ran.stdout, ran.stderr);
-    let refused = run(&[&args[..], &["--baseline", "/bin/true"]].concat()).ended_with(1).stderr;
+    let other = if cfg!(windows) { r"C:\windows\system32\hostname.exe" } else { "/bin/true" };
+    let refused = run(&[&args[..], &["--baseline", other]].concat()).ended_with(1).stderr;
     assert!(refused.contains("without paced rounds"), "{refused}");
 }

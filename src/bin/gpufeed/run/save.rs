@@ -151,14 +151,14 @@ fn further_fields(source: &dyn Source) -> Result<Vec<Field>> {
     Ok(fields)
 }
 
-/// Control characters and backslashes are escaped, so that a file stays a line.
+/// Control characters and backslashes are escaped, so that a file stays a line. On Windows backslashes stand between names and are kept.
 fn write_files(source: &dyn Source, part: &Part) -> io::Result<()> {
     let mut out = BufWriter::new(part.handle()?);
     for (index, file) in (0..source.len()).map_while(|index| Some((index, source.file(index)?))) {
         let member = source.member(index).map(|member| format!(": {member}")).unwrap_or_default();
         for c in file.to_string_lossy().chars().chain(member.chars()) {
             match c {
-                '\\' => out.write_all(b"\\\\")?,
+                '\\' if cfg!(not(windows)) => out.write_all(b"\\\\")?,
                 c if c.is_control() => write!(out, "{}", c.escape_default())?,
                 c => write!(out, "{c}")?,
             }
