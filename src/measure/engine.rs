@@ -118,6 +118,9 @@ impl<B: Backend> Comparison<'_, B> {
         let mut rounds = 0;
         while !self.over() && !self.entrants.is_empty() && timing.goes_on(rounds, started.elapsed()) {
             rounds += 1;
+            if let Err(error) = self.wake_device() {
+                log::warn!("the consumer could not work before a round: {error}");
+            }
             for mut entrant in std::mem::take(&mut self.entrants) {
                 for index in entrant.rows.clone() {
                     if self.over() {

@@ -15,6 +15,8 @@ pub(in crate::measure) struct Work {
 
 /// This close is close enough: what is reported is what was measured, and not what was asked for.
 const CLOSE: f64 = 0.01;
+/// A device whose work takes this much longer than wanted has a low clock: those of idle cards are a fraction of their best.
+const AWAKE: f64 = 0.1;
 /// A device of which so many times more iterations take no longer, after so many, has stopped counting them.
 const STOPPED: (f64, u32) = (4.0, 1 << 14);
 /// Turns of the search, at most: a clock that rises takes one more, a noisy machine all of them.
@@ -69,6 +71,28 @@ pub(in crate::measure) fn time_alone<C: Consumer>(
     about: Duration,
 ) -> Result<f64, DeviceError> {
     Ok(bursts::<C, 5>(consumer, iterations, about)?[2])
+}
+
+/// Works until that takes about as long as was wanted when it was calibrated, since the clock of a device that had little to do is low
+/// for a while. False where it still takes longer after `most`: on a device that got slower for good, or is not alone.
+///
+/// # Errors
+/// The device's error.
+pub(in crate::measure) fn wake<C: Consumer>(
+    consumer: &mut C,
+    work: Work,
+    wanted: Duration,
+    most: Duration,
+) -> Result<bool, DeviceError> {
+    let start = Instant::now();
+    loop {
+        if bursts::<C, 1>(consumer, work.iterations, wanted)?[0] <= wanted.as_secs_f64() * (1.0 + AWAKE) {
+            return Ok(true);
+        }
+        if start.elapsed() >= most {
+            return Ok(false);
+        }
+    }
 }
 
 /// Seconds of one launch in bursts of launches that follow each other, the shortest first.
@@ -209,6 +233,45 @@ mod tests {
         }
         let refused = calibrate(&mut Stops(0), Duration::from_secs(1), ENOUGH).expect_err("it stops");
         assert!(refused.to_string().contains("no work on it takes 1000000 us alone"), "{refused}");
+    }
+
+    /// Of which each launch takes some milliseconds, the first ones more.
+    struct Drowsy {
+        launches: u32,
+        slow: u32,
+    }
+
+    impl crate::backend::sealed::Sealed for Drowsy {}
+    impl Consumer for Drowsy {
+        type Tensor = crate::backend::host::HostTensor;
+        fn set_iterations(&mut self, _: u32) -> Result<(), DeviceError> {
+            Ok(())
+        }
+        fn work(&mut self) -> Result<(), DeviceError> {
+            std::thread::sleep(Duration::from_millis(if self.launches < self.slow { 400 } else { 1 }));
+            self.launches += 1;
+            Ok(())
+        }
+        fn consume(&mut self, _: &Self::Tensor, _: &crate::TensorDesc) -> Result<(), DeviceError> {
+            self.work()
+        }
+        fn finish(&mut self) -> Result<(), DeviceError> {
+            Ok(())
+        }
+        fn seen(&mut self) -> Result<crate::backend::Seen, DeviceError> {
+            Ok(crate::backend::Seen::default())
+        }
+    }
+
+    #[test]
+    fn a_device_that_was_idle_is_worked_awake_and_a_slow_one_is_not_waited_for() {
+        // Slow enough that a machine which does much else does not matter.
+        let (wanted, work) = (Duration::from_millis(200), Work { iterations: 1, alone_s: 0.2 });
+        let mut drowsy = Drowsy { launches: 0, slow: 4 };
+        assert_eq!(wake(&mut drowsy, work, wanted, ENOUGH), Ok(true));
+        assert!(drowsy.launches > 4, "{}", drowsy.launches);
+        let mut slow = Drowsy { launches: 0, slow: u32::MAX };
+        assert_eq!(wake(&mut slow, work, wanted, Duration::ZERO), Ok(false));
     }
 
     #[test]

@@ -4,6 +4,6 @@ mod calibrate;
 mod overlap;
 mod user;
 
-pub(super) use calibrate::{Work, calibrate, time_alone};
+pub(super) use calibrate::{Work, calibrate, time_alone, wake};
 pub(super) use overlap::{hidden, ideal};
 pub(super) use user::{User, check_seen};
