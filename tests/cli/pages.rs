@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use gpufeed::measure::report::Report;
@@ -92,19 +92,36 @@ fn other_versions_are_refused_by_name_and_something_must_be_written() {
     run(&["report", "--html", page]).ended_with(2);
 }
 
+/// The results that were sent in, with their names.
+fn reports_of_this_repository() -> Vec<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("reports");
+    let files = fs::read_dir(folder).into_iter().flatten().flatten().map(|file| file.path());
+    files.filter(|file| file.extension().is_some_and(|end| end == "json")).collect()
+}
+
 #[test]
-fn the_reports_of_this_repository_make_a_page() {
-    let reports = Path::new(env!("CARGO_MANIFEST_DIR")).join("reports");
-    let files = fs::read_dir(&reports).into_iter().flatten().flatten();
-    if !files.into_iter().any(|file| file.path().extension().is_some_and(|end| end == "json")) {
-        return skip("the_reports_of_this_repository_make_a_page", "there are none");
+fn the_reports_of_this_repository_make_a_page_and_its_readme_says_who_is_missing() {
+    const TEST: &str = "the_reports_of_this_repository_make_a_page_and_its_readme_says_who_is_missing";
+    let files = reports_of_this_repository();
+    if files.is_empty() {
+        return skip(TEST, "they are not part of the package");
     }
     let folder = tempfile::tempdir().expect("a folder");
-    let page = folder.path().join("page.html");
-    let told = run(&["report", reports.to_str().expect("UTF-8"), "--html", page.to_str().expect("UTF-8")])
-        .ended_with(0)
-        .stdout;
+    let path = |name: &str| folder.path().join(name).to_str().expect("UTF-8").to_owned();
+    let (page, tables) = (path("page.html"), path("page.md"));
+    let reports = Path::new(env!("CARGO_MANIFEST_DIR")).join("reports");
+    let args = ["report", reports.to_str().expect("UTF-8"), "--html", &page, "--markdown", &tables];
+    let told = run(&args).ended_with(0).stdout;
     assert!(!told.contains("HOLDS PATHS"), "{told}");
+    let (page, tables) = (fs::read_to_string(page).expect("written"), fs::read_to_string(tables).expect("written"));
+    assert!(!page.contains("debug build"), "a debug build is no result");
+    let missing = tables.lines().find(|line| line.starts_with("Nobody has sent")).unwrap_or_default();
+    let readme = fs::read_to_string(reports.join("README.md")).expect("it is there");
+    assert!(readme.contains(missing), "reports/README.md should say: {missing}");
+    for file in files {
+        let name = file.file_name().expect("a name").to_string_lossy().into_owned();
+        assert!(page.contains(&name) && readme.contains(&name), "{name} is on the page and in the README");
+    }
 }
 
 #[test]
