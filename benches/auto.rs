@@ -141,10 +141,12 @@ fn settings(
             && backend.supports(**strategy).is_ok()
     };
     let LoaderOptions { batch_size, slots, outputs, .. } = *options;
+    let sample_bytes = source.layout().byte_len() as u64;
     let with = |strategy: Strategy| {
         let counts = if strategy.is_direct() { vec![options.workers] } else { counts.clone() };
         counts.into_iter().map(move |workers| Settings {
             strategy,
+            sample_bytes,
             batch_size,
             workers,
             slots,

@@ -62,6 +62,7 @@ pub use epoch::{Epoch, EpochStream};
 pub use feeder::TargetBatch;
 pub use feeder::{AsFrame, FeedError, Feeder, FeederOptions, FieldProblem, FillError, Frame, FrameWriter};
 pub use into_source::IntoSource;
+pub use observe::distribution::{Bucket, Distribution};
 pub use observe::monitor::Monitor;
 pub use observe::stats::{LoaderStats, Occupancy, Percentiles, PumpWaits};
 pub use observe::trace::Trace;
@@ -317,6 +318,12 @@ impl<B: Backend> Loader<B> {
     #[must_use]
     pub fn stats(&self) -> LoaderStats {
         self.monitor().stats()
+    }
+
+    /// How the [latencies](LoaderStats::latency) of its batches are distributed, since it was made or [reset](Self::reset_stats).
+    #[must_use]
+    pub fn latencies(&self) -> Distribution {
+        self.metrics.latencies()
     }
 
     /// What reads its [`stats`](Self::stats) from elsewhere, while an epoch borrows the loader.

@@ -28,14 +28,15 @@ impl<B: Backend> Comparison<'_, B> {
         }
         let sample = self.source.layout().byte_len();
         let sizes: Vec<Settings> = self.entrants.iter().map(|entrant| self.plan.settings[entrant.rows[0]]).collect();
-        for Settings { batch_size, workers, .. } in sizes {
+        for settings in sizes {
+            let Settings { batch_size, workers, .. } = settings;
             let bytes = sample.saturating_mul(batch_size);
             let known = |c: &Ceilings| (c.batch_size, c.workers) == (batch_size, workers);
             let index = match self.report.ceilings.iter().position(known) {
                 Some(index) => index,
                 None if self.over() => continue,
                 None => {
-                    let ceilings = self.new_ceilings(batch_size, workers, bytes, time);
+                    let ceilings = self.new_ceilings(&settings, bytes, time);
                     self.report.ceilings.push(ceilings);
                     self.report.ceilings.len() - 1
                 }
@@ -48,7 +49,8 @@ impl<B: Backend> Comparison<'_, B> {
         }
     }
 
-    fn new_ceilings(&self, batch_size: usize, workers: usize, bytes: usize, time: Duration) -> Ceilings {
+    fn new_ceilings(&self, settings: &Settings, bytes: usize, time: Duration) -> Ceilings {
+        let Settings { sample_bytes, batch_size, workers, .. } = *settings;
         // The device's copy is the same for any number of workers.
         let same = self.report.ceilings.iter().find(|c| c.batch_size == batch_size);
         let (device_copy_gb_s, device_copy_error) = match same {
@@ -72,6 +74,7 @@ impl<B: Backend> Comparison<'_, B> {
             None => None,
         };
         Ceilings {
+            sample_bytes,
             batch_size,
             workers,
             host_memcpy_samples,

@@ -9,6 +9,7 @@ use super::plan::Plan;
 use super::report::{DeviceReport, DeviceStatus, Status};
 use super::rounds::Contestant;
 use crate::backend::Backend;
+use crate::loader::Distribution;
 use crate::source::Source;
 
 pub(super) struct Comparison<'a, B: Backend> {
@@ -60,6 +61,7 @@ impl<B: Backend> Comparison<'_, B> {
         let row = &mut self.report.configurations[index];
         // Rounds before it were right, but a configuration that once was wrong has no numbers.
         row.rounds.clear();
+        row.latency = Distribution::default();
         row.compute_alone_us = None;
         row.status = Status::Failed { message: message.clone(), wrong_data: error.is_wrong_data() };
         if error.is_lost() {

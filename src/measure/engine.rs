@@ -145,7 +145,7 @@ impl<B: Backend> Comparison<'_, B> {
         let stop = || self.observer.stop();
         let busy = self.load.as_mut().and_then(|load| load.work(settings.compute_us));
         let mut user = User::new(busy, settings.hand_over);
-        let Some(mut timed) = contestant.round(timing.slice, &mut user, &stop)? else { return Ok(()) };
+        let Some((mut timed, latencies)) = contestant.round(timing.slice, &mut user, &stop)? else { return Ok(()) };
         // Its other parts are the same whatever becomes of the batches.
         if settings.is_idle() {
             timed.staging_gb_s = self.time_staging(settings, contestant)?;
@@ -155,6 +155,7 @@ impl<B: Backend> Comparison<'_, B> {
         }
         let row = &mut self.report.configurations[index];
         row.rounds.push(timed);
+        row.latency.merge(&latencies);
         row.status = Status::Measured;
         let (samples_s, gb_s, of) = (timed.samples_s, timed.gb_s, timing.rounds);
         self.report_event(&Event::Timed { settings, round, of, samples_s, gb_s });

@@ -19,7 +19,16 @@ fn images() -> Arc<dyn Source> {
 }
 
 fn settings(strategy: Strategy, batch_size: usize) -> Settings {
-    Settings { strategy, batch_size, workers: 1, slots: 2, outputs: 2, compute_us: 0, hand_over: HandOver::Queued }
+    Settings {
+        strategy,
+        sample_bytes: 0,
+        batch_size,
+        workers: 1,
+        slots: 2,
+        outputs: 2,
+        compute_us: 0,
+        hand_over: HandOver::Queued,
+    }
 }
 
 fn plan(settings: Vec<Settings>) -> Plan {

@@ -10,7 +10,7 @@ use super::report::{GpuRates, Round};
 use super::verify::{Checker, check_timed};
 use crate::backend::{Backend, Seen};
 use crate::layout::BatchLayout;
-use crate::loader::{Batch, Loader, LoaderOptions, LoaderStats};
+use crate::loader::{Batch, Distribution, Loader, LoaderOptions, LoaderStats};
 use crate::preprocess::Preprocess;
 use crate::source::Source;
 
@@ -49,13 +49,13 @@ impl<B: Backend> Contestant<B> {
         self.hold = hold;
     }
 
-    /// One round from source to tensor, whose last batch is compared; `None` if it was ended early.
+    /// One round from source to tensor, whose last batch is compared, with the latencies of its batches; `None` if it was ended early.
     pub(super) fn round(
         &mut self,
         slice: Duration,
         user: &mut User<'_, B>,
         stop: &dyn Fn() -> bool,
-    ) -> Result<Option<Round>, VerifyError> {
+    ) -> Result<Option<(Round, Distribution)>, VerifyError> {
         self.epoch += 1;
         // Of epoch 0 it is known what the consumer should see.
         let epoch = if user.is_busy() { 0 } else { self.epoch };
@@ -72,9 +72,10 @@ impl<B: Backend> Contestant<B> {
         slice: Duration,
         user: &mut User<'_, B>,
         stop: &dyn Fn() -> bool,
-    ) -> Result<Option<Round>, VerifyError> {
+    ) -> Result<Option<(Round, Distribution)>, VerifyError> {
         let loader = open(&mut self.whole, &self.backend, &self.source, &self.options)?;
         let (pass, last) = pass(loader, epoch, slice, user, stop)?;
+        let latencies = loader.latencies();
         if stop() {
             return Ok(None);
         }
@@ -84,7 +85,7 @@ impl<B: Backend> Contestant<B> {
         if let Some(last) = &last {
             check_timed(&mut self.checker, &self.options, last)?;
         }
-        Ok(pass.round())
+        Ok(pass.round().map(|round| (round, latencies)))
     }
 
     /// One round of the staging step alone: one slot and raw bytes, so that the CPU's part follows the device's and is not

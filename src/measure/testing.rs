@@ -36,6 +36,7 @@ pub(crate) fn measured(strategy: Strategy, batch_size: usize, rates: &[f64]) -> 
         gpu: Some(GpuRates { times, copy_gb_s: Some(6.0), kernel_gb_s: Some(30.0) }),
         ..Configuration::new(Settings {
             strategy,
+            sample_bytes: 1_000_000,
             batch_size,
             workers: 2,
             slots: 4,
@@ -51,6 +52,7 @@ pub(crate) fn device(configurations: Vec<Configuration>) -> DeviceReport {
     for sizes in configurations.iter().map(|c| c.settings) {
         if !ceilings.iter().any(|c| c.batch_size == sizes.batch_size) {
             ceilings.push(Ceilings {
+                sample_bytes: sizes.sample_bytes,
                 batch_size: sizes.batch_size,
                 workers: sizes.workers,
                 host_memcpy_samples: vec![4.0, 4.0, 5.0],

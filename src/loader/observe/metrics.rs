@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
 
+use super::distribution::Distribution;
 use super::stats::{LoaderStats, Percentiles, PumpWaits};
 use crate::backend::GpuTimes;
 
@@ -184,6 +185,11 @@ impl Metrics {
         device.gpu_before = device.gpu.unwrap_or_default();
         device.pump_before = self.counters();
         self.held.store(0, Ordering::Relaxed);
+    }
+
+    /// From the start of a batch's fill to its tensor ready on the device, since the reset.
+    pub fn latencies(&self) -> Distribution {
+        Distribution::of(&lock(&self.device).latency)
     }
 
     fn counters(&self) -> [u64; Of::COUNT] {

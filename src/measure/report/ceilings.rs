@@ -4,9 +4,12 @@ use serde::{Deserialize, Serialize};
 
 use super::configuration::Settings;
 
-/// What copying alone reaches with one batch size and number of workers. The device's copy is a ceiling, the host's a reference.
+/// What copying alone reaches with one size of sample, batch size and number of workers. The device's copy is a ceiling, the host's a reference.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Ceilings {
+    /// Bytes of a sample.
+    #[serde(default)]
+    pub sample_bytes: u64,
     /// Samples in a batch.
     pub batch_size: usize,
     /// Threads that copied.
@@ -28,7 +31,9 @@ pub struct Ceilings {
 
 impl Ceilings {
     /// Those of the sizes that settings have.
-    pub(super) fn of<'a>(all: &'a [Self], settings: &Settings) -> Option<&'a Self> {
-        all.iter().find(|one| (one.batch_size, one.workers) == (settings.batch_size, settings.workers))
+    #[must_use]
+    pub fn of<'a>(all: &'a [Self], settings: &Settings) -> Option<&'a Self> {
+        let Settings { sample_bytes, batch_size, workers, .. } = *settings;
+        all.iter().find(|one| (one.sample_bytes, one.batch_size, one.workers) == (sample_bytes, batch_size, workers))
     }
 }

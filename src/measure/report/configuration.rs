@@ -6,7 +6,7 @@ use super::clock::GpuRates;
 use super::figures::Figures;
 use super::hand_over::HandOver;
 use crate::backend::{Footprint, Strategy};
-use crate::loader::{Finding, LoaderOptions, LoaderStats};
+use crate::loader::{Distribution, Finding, LoaderOptions, LoaderStats};
 use crate::measure::outcome::Verified;
 
 /// What is compared: a strategy, the sizes it runs with, and what its batches are used for.
@@ -14,6 +14,9 @@ use crate::measure::outcome::Verified;
 pub struct Settings {
     /// How bytes get to the device.
     pub strategy: Strategy,
+    /// Bytes of a sample: those of the report's data, unless its size is swept.
+    #[serde(default)]
+    pub sample_bytes: u64,
     /// Samples in a batch.
     pub batch_size: usize,
     /// Threads that read samples.
@@ -76,6 +79,10 @@ pub struct Configuration {
     pub compute_alone_us: Option<f64>,
     /// Every round.
     pub rounds: Vec<Round>,
+    /// How long its batches took, over all rounds: from the start of a batch's fill to its tensor ready on the device. Empty in reports
+    /// that were made before it was kept.
+    #[serde(default)]
+    pub latency: Distribution,
     /// What the device's own clock says; null where it has none to be believed.
     pub gpu: Option<GpuRates>,
     /// The figures of all [columns](super::COLUMNS) over all rounds.
@@ -98,6 +105,7 @@ impl Configuration {
             verified: None,
             compute_alone_us: None,
             rounds: Vec::new(),
+            latency: Distribution::default(),
             gpu: None,
             figures: Figures::default(),
             held_back: None,

@@ -55,6 +55,25 @@ impl DeviceReport {
     }
 }
 
+impl DeviceReport {
+    /// Takes in what was found on the same device with samples of another size.
+    pub fn merge(&mut self, other: Self) {
+        if self.status == DeviceStatus::Ok {
+            self.status = other.status;
+        }
+        self.ceilings.extend(other.ceilings);
+        // What one reached is no more than a ceiling allows.
+        let reached = [self.kernel_ceiling_gb_s, other.kernel_ceiling_gb_s].into_iter().flatten();
+        self.kernel_ceiling_gb_s = reached.reduce(f64::max);
+        if self.kernel_ceiling_error.is_none() {
+            self.kernel_ceiling_error = other.kernel_ceiling_error;
+        }
+        self.configurations.extend(other.configurations);
+        self.seconds += other.seconds;
+        self.summarise();
+    }
+}
+
 /// How the comparison on a device ended.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "state", rename_all = "kebab-case")]

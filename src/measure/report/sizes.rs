@@ -16,6 +16,7 @@ pub struct Size {
 
 /// Every setting but the strategy, in the order in which they stand.
 pub const SIZES: &[Size] = &[
+    Size { key: "sample_bytes", title: "sample bytes", of: |settings| settings.sample_bytes.to_string() },
     Size { key: "batch_size", title: "batch", of: |settings| settings.batch_size.to_string() },
     Size { key: "workers", title: "workers", of: |settings| settings.workers.to_string() },
     Size { key: "slots", title: "slots", of: |settings| settings.slots.to_string() },

@@ -155,9 +155,9 @@ fn winners(measured: &[&Configuration]) -> Vec<Winner> {
     sizes.iter().filter_map(|sizes| winner(&group(sizes))).collect()
 }
 
-/// Each strategy with the settings that it is fastest with.
+/// Each strategy with the settings that it is fastest with, in bytes: samples may differ in size.
 fn best_of_each_strategy<'a>(measured: &[&'a Configuration]) -> Vec<&'a Configuration> {
-    let rate = |row: &Configuration| row.figures.get("samples_s").unwrap_or(0.0);
+    let rate = |row: &Configuration| row.figures.get("gb_s").unwrap_or(0.0);
     let mut best: Vec<&Configuration> = Vec::new();
     for &configuration in measured {
         match best.iter_mut().find(|known| known.settings.strategy == configuration.settings.strategy) {
@@ -173,7 +173,7 @@ fn best_of_each_strategy<'a>(measured: &[&'a Configuration]) -> Vec<&'a Configur
 fn winner(candidates: &[&Configuration]) -> Option<Winner> {
     let rates: Vec<(&str, Vec<f64>)> = candidates
         .iter()
-        .map(|row| (row.settings.strategy.key(), row.rounds.iter().map(|round| round.samples_s).collect()))
+        .map(|row| (row.settings.strategy.key(), row.rounds.iter().map(|round| round.gb_s).collect()))
         .collect();
     let borrowed: Vec<(&str, &[f64])> = rates.iter().map(|(name, rates)| (*name, rates.as_slice())).collect();
     let found = leader(&borrowed)?;

@@ -1,19 +1,17 @@
 //! The arguments of `gpufeed compare`.
 
-use std::num::NonZeroUsize;
 use std::path::PathBuf;
-use std::time::Duration;
 
 use anyhow::Result;
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use gpufeed::backend::select;
 use gpufeed::measure::report::{Column, HandOver, Settings, Table};
-use gpufeed::{AdapterInfo, LoaderOptions, Strategy};
+use gpufeed::{AdapterInfo, Strategy};
 
 use super::baseline::BaselineArgs;
-use super::sweep::Sweep;
-use crate::args::{DataArgs, open_source, strategy};
+use super::size_args::{IDLE, SizeArgs, unique};
+use crate::args::{DataArgs, UsageError, open_source, strategy, usage_error};
 use crate::feed_args::FeedArgs;
 use crate::output_file::Inputs;
 
@@ -37,9 +35,6 @@ fn help() -> String {
     let columns = columns.chain(["By the device's own clock:".to_owned()]).chain(clock).collect::<Vec<_>>().join("\n");
     format!("{HELP}\n\n{columns}\n\n{EXIT_CODES}")
 }
-
-/// Takes about a minute with what there is on a desktop.
-const DEFAULT_SECONDS: f64 = 35.0;
 
 #[derive(Debug, Args)]
 #[command(after_long_help = help())]
@@ -67,44 +62,15 @@ pub struct CompareArgs {
     pub output: OutputArgs,
 }
 
-#[derive(Clone, Debug, Default, Args)]
-#[command(next_help_heading = "Loading; each combination of lists is measured")]
-pub struct SizeArgs {
-    /// Samples in a batch [default: 64]
-    #[arg(long, value_name = "N,..", value_delimiter = ',')]
-    pub batch_size: Vec<NonZeroUsize>,
-    /// Threads that read samples [default: one a core, at most 8]
-    #[arg(long, value_name = "N,..", value_delimiter = ',')]
-    pub workers: Vec<NonZeroUsize>,
-    /// Staging slots: batches being filled or copied [default: 4]
-    #[arg(long, value_name = "N,..", value_delimiter = ',')]
-    pub slots: Vec<NonZeroUsize>,
-    /// Sweep a size, and name where the winner changes: batch, workers or slots, as in batch=1,4,16,64; may be repeated
-    #[arg(long = "sweep", value_name = "SIZE=N,..", conflicts_with_all = ["batch_size", "workers", "slots"])]
-    pub sweeps: Vec<Sweep>,
-    /// Output tensors: batches ready or in use [default: 4]
-    #[arg(long, value_name = "N")]
-    pub outputs: Option<NonZeroUsize>,
-    /// Shuffle; the order depends on this number alone
-    #[arg(long, value_name = "NUMBER")]
-    pub seed: Option<u64>,
-    /// How long it all may take, about: more time makes more and longer rounds
-    #[arg(long, value_name = "SECONDS", default_value_t = DEFAULT_SECONDS, value_parser = seconds)]
-    pub time: f64,
-    /// Give a device up that has not ended after this long [default: a minute and four times its share of --time]
-    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
-    pub device_timeout: Option<f64>,
-}
-
-/// A consumer that does nothing: every strategy is measured beside it, whatever else there is.
-const IDLE: (u32, HandOver) = (0, HandOver::Queued);
+/// A consumer computes for this long at most.
+pub const MAX_COMPUTE_US: u32 = 1_000_000;
 
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Consumer; one that does nothing is always measured beside")]
 pub struct ConsumerArgs {
     /// Measure beside a consumer too that computes this long for each batch, in microseconds: fixed work of one workgroup on
     /// the device, calibrated alone
-    #[arg(long, value_name = "US,..", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(..=1_000_000))]
+    #[arg(long, value_name = "US,..", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(..=i64::from(MAX_COMPUTE_US)))]
     pub compute: Vec<u32>,
     /// What the consumer's CPU waits for [default: queued]
     #[arg(long, value_name = "HOW,..", value_delimiter = ',', value_parser = hand_over())]
@@ -118,8 +84,8 @@ fn hand_over() -> impl TypedValueParser<Value = HandOver> {
 
 impl ConsumerArgs {
     /// What becomes of the batches: nothing first, then each compute with each hand-over.
-    fn uses(&self) -> Vec<(u32, HandOver)> {
-        let computes = [&[0], self.compute.as_slice()].concat();
+    fn uses(&self, swept: &[u32]) -> Vec<(u32, HandOver)> {
+        let computes = [&[0], self.compute.as_slice(), swept].concat();
         let ways = if self.hand_over.is_empty() { vec![HandOver::Queued] } else { self.hand_over.clone() };
         let each = computes.iter().flat_map(|&compute| ways.iter().map(move |&way| (compute, way)));
         unique(&std::iter::once(IDLE).chain(each).collect::<Vec<_>>())
@@ -143,12 +109,17 @@ pub struct OutputArgs {
     pub html: Option<PathBuf>,
 }
 
-fn seconds(text: &str) -> Result<f64, String> {
-    let seconds = text.parse::<f64>().ok().filter(|seconds| (0.1..=1e6).contains(seconds));
-    seconds.ok_or_else(|| "expected seconds, from 0.1 to 1000000".to_owned())
-}
-
 impl CompareArgs {
+    /// What the parser cannot tell of options that exclude each other.
+    pub fn check(&self) -> Result<(), UsageError> {
+        let swept = !self.sizes.samples().is_empty();
+        let excluded = [("--size", self.images.size.is_some()), ("--baseline", self.baseline.baseline.is_some())];
+        match excluded.into_iter().find(|(_, given)| swept && *given) {
+            Some((option, _)) => Err(usage_error("compare", format!("--sweep sample=.. cannot be used with {option}"))),
+            None => Ok(()),
+        }
+    }
+
     /// The files that are read.
     pub fn inputs(&self) -> Result<Inputs> {
         let inputs = Inputs::new(self.images.classes.clone().into_iter().chain(self.baseline.baseline.clone()));
@@ -190,66 +161,13 @@ impl CompareArgs {
         let mut all = Vec::new();
         for (number, sizes) in self.sizes.combinations().into_iter().enumerate() {
             for &strategy in strategies.iter().filter(|&&strategy| number == 0 || runs(strategy)) {
-                let uses = if runs(strategy) { self.consumer.uses() } else { vec![IDLE] };
+                let uses = if runs(strategy) { self.consumer.uses(self.sizes.computes()) } else { vec![IDLE] };
                 let used = |(compute_us, hand_over)| Settings { strategy, compute_us, hand_over, ..sizes };
                 all.extend(uses.into_iter().map(used));
             }
         }
         all
     }
-}
-
-impl SizeArgs {
-    /// Every combination of the sizes, with any strategy.
-    fn combinations(&self) -> Vec<Settings> {
-        let default = LoaderOptions::default();
-        let or = |given: &[NonZeroUsize], default| match given {
-            [] => vec![default],
-            given => unique(given).into_iter().map(NonZeroUsize::get).collect(),
-        };
-        let outputs = self.outputs.map_or(default.outputs, NonZeroUsize::get);
-        let mut all = Vec::new();
-        for &batch_size in &or(self.of("batch", &self.batch_size), default.batch_size) {
-            for &workers in &or(self.of("workers", &self.workers), default.workers) {
-                for &slots in &or(self.of("slots", &self.slots), default.slots) {
-                    let (compute_us, hand_over) = IDLE;
-                    let strategy = Strategy::Memcpy;
-                    all.push(Settings { strategy, batch_size, workers, slots, outputs, compute_us, hand_over });
-                }
-            }
-        }
-        all
-    }
-
-    /// The values of a size: those swept, or those of its own option.
-    fn of<'a>(&'a self, size: &str, given: &'a [NonZeroUsize]) -> &'a [NonZeroUsize] {
-        let swept = self.sweeps.iter().rev().find(|sweep| sweep.size == size);
-        swept.map_or(given, |sweep| sweep.values.as_slice())
-    }
-
-    /// The largest batch.
-    pub fn largest_batch(&self) -> usize {
-        self.of("batch", &self.batch_size)
-            .iter()
-            .map(|size| size.get())
-            .max()
-            .unwrap_or(LoaderOptions::default().batch_size)
-    }
-
-    /// How long a device may take that was given this much of the time.
-    pub fn deadline(&self, budget: Duration) -> Duration {
-        self.device_timeout.map_or_else(|| budget * 4 + Duration::from_secs(60), Duration::from_secs_f64)
-    }
-}
-
-fn unique<T: Copy + PartialEq>(values: &[T]) -> Vec<T> {
-    let mut once: Vec<T> = Vec::new();
-    for &value in values {
-        if !once.contains(&value) {
-            once.push(value);
-        }
-    }
-    once
 }
 
 #[cfg(test)]
@@ -331,9 +249,13 @@ mod tests {
         };
         assert_eq!(sizes("--sweep batch=1,4 --sweep slots=2,3"), [(1, 2), (1, 3), (4, 2), (4, 3)]);
         assert_eq!(parse("--sweep batch=1,256").sizes.largest_batch(), 256);
-        for bad in ["batch", "batch=", "batch=0", "rows=1", "batch=1;2"] {
-            assert!(bad.parse::<Sweep>().is_err(), "{bad}");
-        }
+        assert_eq!(parse("--sweep sample=32,64x48,32").sizes.samples().len(), 2);
+        let computes: Vec<u32> =
+            parse("--sweep compute=9,400").settings(&device()).iter().map(|s| s.compute_us).collect();
+        assert_eq!(computes, [0, 9, 400, 0], "an idle consumer first, and what cannot run once");
+        let refused = |line: &str| parse(line).check().is_err_and(|why| why.to_string().contains("--sweep sample"));
+        assert!(refused("--sweep sample=32 --size 8x8") && refused("--sweep sample=32 --baseline a.json"));
+        assert!(!refused("--sweep batch=1 --size 8x8"));
         assert!(Line::try_parse_from(["compare", "--sweep", "batch=1", "--batch-size", "2"]).is_err());
     }
 

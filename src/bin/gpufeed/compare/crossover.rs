@@ -13,28 +13,28 @@ struct Stretch {
 
 /// One sentence for each size along which the winner changes, or one that it does not; nothing without a sweep.
 pub fn describe(device: &DeviceReport) -> Vec<String> {
-    let winners = &device.sweep;
-    let Some(first) = winners.first() else { return Vec::new() };
-    let strategies = device.configurations.iter().filter(|row| row.is_measured()).map(|row| row.settings.strategy);
-    if strategies.clone().all(|strategy| strategy == first.settings.strategy) {
+    let idle: Vec<&Winner> = device.sweep.iter().collect();
+    // One combination of sizes is no sweep, but may have been measured beside several consumers.
+    let of_one_size = device.winner.as_ref().filter(|_| idle.is_empty());
+    let beside_all: Vec<&Winner> = idle.iter().copied().chain(of_one_size).chain(&device.busy).collect();
+    let Some(first) = beside_all.first().filter(|_| beside_all.len() > 1) else { return Vec::new() };
+    let mut strategies = device.configurations.iter().filter(|row| row.is_measured()).map(|row| row.settings.strategy);
+    if strategies.all(|strategy| strategy == first.settings.strategy) {
         return Vec::new();
     }
-    let lines: Vec<String> = SIZES
-        .iter()
-        .filter(|size| !size.is_of_the_consumer() || size.title == "compute")
-        .flat_map(|size| along(winners, size))
-        .collect();
-    if lines.is_empty() {
-        vec![format!("`{}` was fastest in every combination of sizes.", first.settings.strategy)]
-    } else {
-        lines
+    let of_the_loader = SIZES.iter().filter(|size| !size.is_of_the_consumer()).flat_map(|size| along(&idle, size));
+    let compute = SIZES.iter().filter(|size| size.title == "compute").flat_map(|size| along(&beside_all, size));
+    let lines: Vec<String> = of_the_loader.chain(compute).collect();
+    if lines.is_empty() && !idle.is_empty() {
+        return vec![format!("`{}` was fastest in every combination of sizes.", first.settings.strategy)];
     }
+    lines
 }
 
 /// The changes along one size, for each combination of the others.
-fn along(winners: &[Winner], size: &Size) -> Vec<String> {
+fn along(winners: &[&Winner], size: &Size) -> Vec<String> {
     let mut groups: Vec<Vec<&Winner>> = Vec::new();
-    for winner in winners {
+    for &winner in winners {
         let group = groups.iter_mut().find(|group| same_but(&group[0].settings, &winner.settings, size));
         match group {
             Some(group) => group.push(winner),
@@ -57,7 +57,7 @@ fn same_but(a: &Settings, b: &Settings, size: &Size) -> bool {
 }
 
 /// The other sizes, of those that differ anywhere: `with workers 2: `.
-fn others(settings: &Settings, winners: &[Winner], size: &Size) -> String {
+fn others(settings: &Settings, winners: &[&Winner], size: &Size) -> String {
     let differs = |other: &&Size| {
         other.key != size.key && winners.iter().any(|winner| (other.of)(&winner.settings) != (other.of)(settings))
     };
@@ -150,6 +150,21 @@ mod tests {
             "nobody to win against"
         );
         assert!(describe(&device("vulkan:0", &[(RING, 1, 100.0), (WRITE, 1, 300.0)])).is_empty(), "no sweep");
+    }
+
+    #[test]
+    fn a_change_with_the_consumers_work_is_named_without_any_other_sweep() {
+        let beside_1000_us = |rates: [f64; 2]| {
+            let [ring, write] = rates;
+            let rates = [(RING, 8, 100.0), (WRITE, 8, 120.0), (RING, 8, ring), (WRITE, 8, write)];
+            let mut found = device("vulkan:0", &rates);
+            found.configurations[2..].iter_mut().for_each(|row| row.settings.compute_us = 1000);
+            found.summarise();
+            describe(&found)
+        };
+        let crossed = ["below compute 1000 `write-buffer` wins, from there `mapped-ring`."];
+        assert_eq!(beside_1000_us([99.0, 60.0]), crossed);
+        assert!(beside_1000_us([60.0, 99.0]).is_empty(), "the same strategy wins beside both");
     }
 
     #[test]

@@ -66,9 +66,18 @@ impl Job {
 }
 
 impl Feed {
-    /// Opens what is to be fed once, so that a mistake shows before any device is touched.
-    pub fn prepare(args: &CompareArgs) -> Result<(Self, Data)> {
-        let samples = Samples::prepare(args)?;
+    /// Opens what is to be fed once, in every size of sample that is swept, so that a mistake shows before any device is touched.
+    pub fn prepare(args: &CompareArgs) -> Result<Vec<(Self, Data)>> {
+        let swept = args.sizes.samples();
+        if swept.is_empty() {
+            return Ok(vec![Self::prepare_one(args, &args.images)?]);
+        }
+        let with = |&size: &HxW| DataArgs { size: Some(size), ..args.images.clone() };
+        swept.iter().map(|size| Self::prepare_one(args, &with(size)).context("--sweep sample")).collect()
+    }
+
+    fn prepare_one(args: &CompareArgs, images: &DataArgs) -> Result<(Self, Data)> {
+        let samples = Samples::prepare(args, images)?;
         let (layout, count) = samples.shape()?;
         let (tensor, seed) = (args.feed.clone(), args.sizes.seed);
         let preprocess = tensor.describe(&tensor.preprocess(&layout)?);
@@ -88,13 +97,12 @@ impl Feed {
 }
 
 impl Samples {
-    fn prepare(args: &CompareArgs) -> Result<Self> {
+    fn prepare(args: &CompareArgs, images: &DataArgs) -> Result<Self> {
         if let Some(path) = &args.data {
-            return Ok(Self::Path { path: path.clone(), images: args.images.clone() });
+            return Ok(Self::Path { path: path.clone(), images: images.clone() });
         }
-        ensure!(!args.images.channels_first, "--channels-first is only for .npy files, and no data was given");
-        let given: Vec<&str> = args
-            .images
+        ensure!(!images.channels_first, "--channels-first is only for .npy files, and no data was given");
+        let given: Vec<&str> = images
             .given()
             .into_iter()
             .filter(|name| matches!(*name, "--fit" | "--classes" | "--image" | "--labels"))
@@ -104,8 +112,8 @@ impl Samples {
             "{} only for folders of images and tar shards, and no data was given",
             options_are(&given)
         );
-        let size = args.images.size.unwrap_or(HxW { height: 224, width: 224 });
-        let channels = args.images.channels.unwrap_or(3);
+        let size = images.size.unwrap_or(HxW { height: 224, width: 224 });
+        let channels = images.channels.unwrap_or(3);
         let sample = SampleLayout::image(size.height, size.width, channels)?.byte_len();
         let count = random_count(sample, args.sizes.largest_batch(), largest_cache(), available_memory());
         Ok(Self::Random { size, channels, count })
@@ -136,6 +144,12 @@ impl Samples {
             Self::Path { path, images } => open_source(path, images),
         }
     }
+}
+
+/// What several sizes of samples are in a report: the first, with the layouts of all.
+pub fn of_all_sizes(data: &[Data]) -> Data {
+    let layouts = data.iter().map(|data| data.layout.as_str()).collect::<Vec<_>>().join(", ");
+    Data { layout: layouts, ..data.first().cloned().unwrap_or_default() }
 }
 
 fn base_name(path: &Path) -> String {

@@ -9,6 +9,7 @@ mod files;
 mod job;
 mod overlap;
 mod personal;
+mod size_args;
 pub mod summary;
 mod sweep;
 mod table;
@@ -21,7 +22,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use gpufeed::AdapterInfo;
-use gpufeed::measure::report::{DeviceReport, DeviceStatus, Report, Settings, Status};
+use gpufeed::measure::report::{Data, DeviceReport, DeviceStatus, Report, Settings, Status};
 
 pub use args::CompareArgs;
 use baseline::Baseline;
@@ -29,21 +30,24 @@ pub use baseline::compare_paced;
 pub use child::{Ending, compare_device, supervise};
 use events::EventPrinter;
 use files::Files;
-use job::{Feed, Job, Line};
+use job::{Feed, Job, Line, of_all_sizes};
 use personal::Personal;
 
+use crate::report::tells;
 use crate::{fallback, interrupt, output};
 
 /// Compares on each device in turn; what was measured is shown, and written, even if the rest fails.
 pub fn compare(args: &CompareArgs) -> Result<ExitCode> {
     interrupt::catch()?;
+    args.check()?;
     let baseline = args.baseline.baseline.as_deref().map(Baseline::open).transpose()?;
     let files = Files::new(&args.output, &args.inputs()?)?;
-    let (feed, data) = Feed::prepare(args)?;
+    let feeds = Feed::prepare(args)?;
     let found = gpufeed::devices();
     let chosen = args.choose(&found)?;
     let command = std::env::args_os().map(|arg| arg.to_string_lossy().into_owned()).collect();
-    let mut report = Report::new(data, command);
+    let data: Vec<Data> = feeds.iter().map(|(_, data)| data.clone()).collect();
+    let mut report = Report::new(of_all_sizes(&data), command);
     let personal = Personal::here(args.data.as_deref());
     if args.devices.is_empty()
         && let Some(text) = fallback::notice(&found)
@@ -52,16 +56,16 @@ pub fn compare(args: &CompareArgs) -> Result<ExitCode> {
     }
     output::print(table::head(&report))?;
     if let (Some(Baseline::Build), Some(path)) = (&baseline, &args.baseline.baseline) {
-        return against_build(path, args, jobs(args, &feed, &chosen), &chosen);
+        return against_build(path, args, jobs(args, &feeds, &chosen), &chosen);
     }
-    for job in jobs(args, &feed, &chosen) {
+    let jobs = jobs(args, &feeds, &chosen);
+    for adapter in &chosen {
         if interrupt::requested() {
             break;
         }
-        let Some(adapter) = chosen.iter().find(|adapter| adapter.id == job.device) else { continue };
-        let deadline = args.sizes.deadline(Duration::from_secs_f64(job.budget_s));
         output::print(format_args!("\n{}", table::title(adapter)))?;
-        let device = measure(adapter, &job, deadline, report.debug_build)?;
+        let of_device = jobs.iter().filter(|job| job.device == adapter.id);
+        let Some(device) = measure_all(adapter, of_device, args, report.debug_build)? else { continue };
         output::print(summary::device(&device, &report))?;
         output::print(table::device(&device, report.debug_build))?;
         report.devices.push(device);
@@ -69,7 +73,11 @@ pub fn compare(args: &CompareArgs) -> Result<ExitCode> {
         files.write(&personal.scrub(&report))?;
     }
     report.interrupted = interrupt::requested();
-    files.write(&personal.scrub(&report))?;
+    let shared = personal.scrub(&report);
+    files.write(&shared)?;
+    if let Some(name) = args.output.json.as_deref().and_then(Path::file_name) {
+        output::print(format_args!("\n{}", output::paragraph(0, &tells(&name.to_string_lossy(), &shared))))?;
+    }
     finish(&report, baseline.as_ref(), args)
 }
 
@@ -86,31 +94,62 @@ fn finish(report: &Report, baseline: Option<&Baseline>, args: &CompareArgs) -> R
 
 /// What each device can run, against another build.
 fn against_build(path: &Path, args: &CompareArgs, mut jobs: Vec<Job>, chosen: &[&AdapterInfo]) -> Result<ExitCode> {
-    jobs.iter_mut().zip(chosen).for_each(|(job, adapter)| job.settings.retain(|settings| runs(adapter, settings)));
+    for job in &mut jobs {
+        let adapter = chosen.iter().find(|adapter| adapter.id == job.device);
+        job.settings.retain(|settings| adapter.is_some_and(|adapter| runs(adapter, settings)));
+    }
     baseline::against_build(path, &args.baseline, &jobs)
 }
 
-/// What each device does, and its share of the time: by what it can run, as every configuration takes the same.
-fn jobs(args: &CompareArgs, feed: &Feed, chosen: &[&AdapterInfo]) -> Vec<Job> {
-    let settings: Vec<Vec<Settings>> = chosen.iter().map(|adapter| args.settings(adapter)).collect();
-    let share = |adapter: &AdapterInfo, settings: &[Settings]| {
-        // Opening a device and copying for its ceilings take their time too.
-        1 + settings.iter().filter(|settings| runs(adapter, settings)).count()
+/// What each device does, one job for each size of samples, and its share of the time: by what it can run, as every configuration takes the
+/// same.
+fn jobs(args: &CompareArgs, feeds: &[(Feed, Data)], chosen: &[&AdapterInfo]) -> Vec<Job> {
+    // Opening a device and copying for its ceilings take their time too.
+    let share =
+        |adapter: &AdapterInfo| 1 + args.settings(adapter).iter().filter(|settings| runs(adapter, settings)).count();
+    let all: usize = chosen.iter().map(|adapter| share(adapter) * feeds.len()).sum();
+    let job = |adapter: &AdapterInfo, number: usize, (feed, data): &(Feed, Data)| {
+        // What cannot run is listed once.
+        let listed = |settings: &Settings| number == 0 || runs(adapter, settings);
+        let of_size = |settings: Settings| Settings { sample_bytes: data.sample_bytes, ..settings };
+        Job {
+            device: adapter.id.clone(),
+            settings: args.settings(adapter).into_iter().filter(listed).map(of_size).collect(),
+            feed: feed.clone(),
+            budget_s: args.sizes.time * share(adapter) as f64 / all as f64,
+        }
     };
-    let shares: Vec<usize> = chosen.iter().zip(&settings).map(|(adapter, settings)| share(adapter, settings)).collect();
-    let all: usize = shares.iter().sum();
-    let job = |((adapter, settings), share): ((&&AdapterInfo, Vec<Settings>), usize)| Job {
-        device: adapter.id.clone(),
-        settings,
-        feed: feed.clone(),
-        budget_s: args.sizes.time * share as f64 / all as f64,
+    let of_device = |adapter: &&AdapterInfo| {
+        feeds.iter().enumerate().map(|(number, fed)| job(adapter, number, fed)).collect::<Vec<_>>()
     };
-    chosen.iter().zip(settings).zip(shares).map(job).collect()
+    chosen.iter().flat_map(of_device).collect()
 }
 
 /// Whether a device can run what is asked.
 fn runs(adapter: &AdapterInfo, settings: &Settings) -> bool {
     adapter.strategies.iter().any(|support| support.strategy == settings.strategy && support.missing.is_none())
+}
+
+/// What is found on one device, with samples of every size; `None` without any.
+fn measure_all<'a>(
+    adapter: &AdapterInfo,
+    jobs: impl Iterator<Item = &'a Job>,
+    args: &CompareArgs,
+    debug_build: bool,
+) -> Result<Option<DeviceReport>> {
+    let mut found: Option<DeviceReport> = None;
+    for job in jobs.take_while(|_| !interrupt::requested()) {
+        if let Some(sizes) = job.settings.first().filter(|_| !args.sizes.samples().is_empty()) {
+            output::note(format_args!("{}: samples of {} bytes", adapter.id, sizes.sample_bytes));
+        }
+        let deadline = args.sizes.deadline(Duration::from_secs_f64(job.budget_s));
+        let of_size = measure(adapter, job, deadline, debug_build)?;
+        match &mut found {
+            Some(device) => device.merge(of_size),
+            None => found = Some(of_size),
+        }
+    }
+    Ok(found)
 }
 
 /// What a process of its own finds on one device.

@@ -95,11 +95,13 @@ fn row<'a>(device: &'a DeviceReport, settings: &Settings) -> Option<&'a Configur
 
 /// The strategy, and its sizes if there are several.
 fn called(device: &DeviceReport, settings: &Settings) -> String {
-    let Settings { strategy, batch_size, workers, slots, .. } = settings;
+    let Settings { strategy, sample_bytes, batch_size, workers, slots, .. } = settings;
+    let other_sizes = device.configurations.iter().any(|row| row.settings.sample_bytes != *sample_bytes);
+    let sample = if other_sizes { format!("samples of {sample_bytes} bytes, ") } else { String::new() };
     if device.sweep.is_empty() {
         strategy.to_string()
     } else {
-        format!("{strategy} (batch {batch_size}, {workers} workers, {slots} slots)")
+        format!("{strategy} ({sample}batch {batch_size}, {workers} workers, {slots} slots)")
     }
 }
 
@@ -149,7 +151,7 @@ fn others<'a>(device: &'a DeviceReport, winner: &Winner) -> Vec<&'a Configuratio
 }
 
 fn against(other: &Configuration, best: Option<&Configuration>) -> String {
-    let rates = |row: &Configuration| row.rounds.iter().map(|round| round.samples_s).collect::<Vec<_>>();
+    let rates = |row: &Configuration| row.rounds.iter().map(|round| round.gb_s).collect::<Vec<_>>();
     let ratio = best.and_then(|best| Ratio::of(&rates(other), &rates(best)));
     let ratio = ratio.map(|r| format!("{:.2} ± {:.2} times as fast", r.ratio, r.spread));
     let allocates = other.allocates_per_batch.then(|| "allocates for every batch".to_owned());

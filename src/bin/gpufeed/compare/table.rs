@@ -58,7 +58,8 @@ pub fn device(device: &DeviceReport, debug_build: bool) -> String {
         parts.push(table("beside a consumer\nthat does nothing", Table::Loader, &idle, &of_loaders, &flags));
     }
     parts.extend(device.configurations.iter().filter_map(|c| without_numbers(c, &sizes)));
-    parts.extend(device.ceilings.iter().filter(|_| !measured.is_empty()).map(|c| ceilings(c, &flags)));
+    let several = sizes.iter().any(|size| size.key == "sample_bytes");
+    parts.extend(device.ceilings.iter().filter(|_| !measured.is_empty()).map(|c| ceilings(c, several, &flags)));
     if measured.len() > idle.len() {
         // What was asked for is as good as what the work takes, which has a column.
         let shown: Vec<&Size> = sizes.iter().copied().filter(|size| size.key != "compute_asked_us").collect();
@@ -113,7 +114,7 @@ fn without_numbers(configuration: &Configuration, sizes: &[&Size]) -> Option<Str
     Some(format!("  {:<17}  {why}", name.trim_end()))
 }
 
-fn ceilings(of: &Ceilings, flags: &str) -> String {
+fn ceilings(of: &Ceilings, several_sizes: bool, flags: &str) -> String {
     let known =
         |rate: Option<f64>| rate.map_or_else(|| "not known".to_owned(), |r| format!("{} GB/s", units::digits(r)));
     let device = match &of.device_copy_error {
@@ -122,8 +123,9 @@ fn ceilings(of: &Ceilings, flags: &str) -> String {
     };
     let pageable = of.pageable_copy_gb_s.map(|rate| format!(", from pageable memory {} GB/s", units::digits(rate)));
     let flags = if flags.is_empty() { String::new() } else { format!(" ({flags})") };
+    let sample = if several_sizes { format!("samples of {} bytes, ", of.sample_bytes) } else { String::new() };
     format!(
-        "  copying alone, batch {}, {} workers: the device's own copy {device}{}, host memcpy {} (a reference){flags}",
+        "  copying alone, {sample}batch {}, {} workers: the device's own copy {device}{}, host memcpy {} (a reference){flags}",
         of.batch_size,
         of.workers,
         pageable.unwrap_or_default(),

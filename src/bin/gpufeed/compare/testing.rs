@@ -31,6 +31,7 @@ pub fn device(id: &str, rates: &[(Strategy, usize, f64)]) -> DeviceReport {
     });
     let settings = |&(strategy, batch_size, _): &(Strategy, usize, f64)| Settings {
         strategy,
+        sample_bytes: 12,
         batch_size,
         workers: 2,
         slots: 4,
@@ -44,6 +45,7 @@ pub fn device(id: &str, rates: &[(Strategy, usize, f64)]) -> DeviceReport {
         row.verified = Some(Verified::default());
         row.rounds = [0.99, 1.0, 1.01].map(|drift| round(rate * drift)).to_vec();
         device.ceilings.push(Ceilings {
+            sample_bytes: 12,
             batch_size: row.settings.batch_size,
             workers: 2,
             host_memcpy_samples: vec![4.0],

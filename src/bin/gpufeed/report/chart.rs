@@ -1,4 +1,4 @@
-//! Charts as SVG: bars, ranges and curves. Colours are names here: the page's style gives them their light and dark values.
+//! Charts as SVG: bars and curves. Colours are names here: the page's style gives them their light and dark values.
 
 use plotters::coord::Shift;
 use plotters::coord::ranged1d::ValueFormatter;
@@ -9,21 +9,21 @@ use plotters::style::text_anchor::{HPos, Pos, VPos};
 use crate::units;
 
 /// The width that everything is drawn at; the page scales it.
-const WIDTH: u32 = 520;
-const FONT: i32 = 20;
-const SMALL: i32 = 17;
+pub const WIDTH: u32 = 520;
+pub const FONT: i32 = 20;
+pub const SMALL: i32 = 17;
 const BAR: i32 = 20;
 /// A line further out than this, as a multiple of the longest bar, is only named.
 const FAR: f64 = 1.6;
-const MARGIN: i32 = 8;
+pub const MARGIN: i32 = 8;
 
 /// Text, lines, and what is in the background. `style.css` turns them over in the dark.
 pub const INK: RGBColor = RGBColor(0x1a, 0x1a, 0x1b);
 pub const MUTED: RGBColor = RGBColor(0x6a, 0x6a, 0x6b);
-const GRID: RGBColor = RGBColor(0xd9, 0xd9, 0xda);
+pub const GRID: RGBColor = RGBColor(0xd9, 0xd9, 0xda);
 const CEILING: RGBColor = RGBColor(0xd5, 0x5e, 0x00);
 /// Colours that most eyes tell apart (Okabe and Ito), idle consumers and busy ones first.
-const SERIES: [RGBColor; 8] = [
+pub const SERIES: [RGBColor; 8] = [
     RGBColor(0x00, 0x72, 0xb2),
     RGBColor(0xe6, 0x9f, 0x00),
     RGBColor(0x00, 0x9e, 0x73),
@@ -47,12 +47,12 @@ pub struct Mark {
     pub value: f64,
 }
 
-type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
+pub type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 /// Drawing into text fails only on a mistake in the drawing.
-type Drawn = Result<(), Box<dyn std::error::Error>>;
+pub type Drawn = Result<(), Box<dyn std::error::Error>>;
 
 /// Draws, or says in the page that it could not be drawn.
-fn svg(height: u32, draw: impl FnOnce(&Area<'_>) -> Drawn) -> String {
+pub fn svg(height: u32, draw: impl FnOnce(&Area<'_>) -> Drawn) -> String {
     let mut text = String::new();
     let drawn = draw(&SVGBackend::with_string(&mut text, (WIDTH, height)).into_drawing_area());
     match drawn {
@@ -61,7 +61,7 @@ fn svg(height: u32, draw: impl FnOnce(&Area<'_>) -> Drawn) -> String {
     }
 }
 
-fn style(size: i32, colour: &'static RGBColor) -> TextStyle<'static> {
+pub fn style(size: i32, colour: &'static RGBColor) -> TextStyle<'static> {
     ("sans-serif", size).into_text_style(&(WIDTH, WIDTH)).color(colour)
 }
 
@@ -133,30 +133,6 @@ fn draw_mark(area: &Area<'_>, index: i32, mark: &Mark, (most, height): (f64, i32
     let text = format!("{}: {} {unit}", mark.label, units::digits(mark.value));
     area.draw(&Text::new(text, (if left { at - 6 } else { at + 6 }, top), style(SMALL, &MUTED).pos(pos)))?;
     Ok(())
-}
-
-/// Percentiles as a line from the first to the last, with a dot at each.
-pub fn ranges(rows: &[(String, [f64; 3])], unit: &str) -> String {
-    let most =
-        rows.iter().flat_map(|(_, values)| values).fold(f64::MIN_POSITIVE, |most, value| most.max(*value)) * 1.05;
-    let height = MARGIN * 2 + rows.len() as i32 * (FONT + SMALL + 20);
-    svg(height as u32, |area| {
-        for (index, (label, values)) in rows.iter().enumerate() {
-            let y = MARGIN + index as i32 * (FONT + SMALL + 20);
-            let text = format!("{label}: {} {unit}", values.map(units::digits).join(" / "));
-            area.draw(&Text::new(text, (MARGIN, y), style(FONT, &INK)))?;
-            let middle = y + FONT + 12;
-            area.draw(&PathElement::new([(MARGIN, middle), (WIDTH as i32 - MARGIN, middle)], GRID))?;
-            area.draw(&PathElement::new(
-                [(x(values[0], most), middle), (x(values[2], most), middle)],
-                SERIES[0].stroke_width(3),
-            ))?;
-            for (value, radius) in values.iter().zip([7, 5, 4]) {
-                area.draw(&Circle::new((x(*value, most), middle), radius, SERIES[0].filled()))?;
-            }
-        }
-        Ok(())
-    })
 }
 
 /// A curve's name and its points.
@@ -243,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn every_curve_has_its_name_and_ranges_their_numbers() {
+    fn every_curve_has_its_name_and_sizes_may_begin_at_zero() {
         let drawn = curves(
             &[("mapped-ring".to_owned(), vec![(1.0, 5.0), (4.0, 9.0)]), ("imported".to_owned(), vec![(1.0, 2.0)])],
             "batch",
@@ -252,8 +228,5 @@ mod tests {
         assert!(drawn.contains("mapped-ring") && drawn.contains("imported") && drawn.contains("batch"), "{drawn}");
         let from_zero = curves(&[("imported".to_owned(), vec![(0.0, 5.0), (1000.0, 4.0)])], "compute", "GB/s");
         assert!(from_zero.contains("\n0\n") && from_zero.contains("\n1000\n"), "{from_zero}");
-        let drawn = ranges(&[("mapped-ring".to_owned(), [1.0, 2.0, 4.0])], "ms");
-        assert!(drawn.contains("1.00 / 2.00 / 4.00 ms"), "{drawn}");
-        assert!(drawn.starts_with("<svg"));
     }
 }

@@ -3,6 +3,7 @@
 mod chart;
 mod escape;
 mod html;
+mod latency;
 mod markdown;
 mod section;
 mod sent;
@@ -13,10 +14,10 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::{ArgGroup, Args};
-use gpufeed::measure::report::{Exporter, Report};
+use gpufeed::measure::report::{DeviceReport, Exporter, Report};
 
-use crate::output;
 use crate::output_file::{Inputs, OutputFile};
+use crate::{output, units};
 use sent::Sent;
 
 const HELP: &str = "\
@@ -58,25 +59,33 @@ pub fn report(args: &ReportArgs) -> Result<ExitCode> {
         OutputFile::new("--markdown", path, &inputs)?.write(markdown::page(&sent).as_bytes())?;
     }
     for one in &sent {
-        output::print(output::paragraph(0, &told(one)))?;
+        output::print(output::paragraph(0, &tells(&one.name, &one.report)))?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// What a file tells about a machine.
-fn told(sent: &Sent) -> String {
-    let (report, host) = (&sent.report, &sent.report.host);
-    let devices: Vec<String> =
-        report.devices.iter().map(|device| format!("{} ({})", device.adapter.name, words::driver(device))).collect();
+/// What a file tells about a machine, to be read before it is shared.
+pub fn tells(name: &str, report: &Report) -> String {
+    let host = &report.host;
+    let device = |device: &DeviceReport| {
+        let slot = device.adapter.pci.as_deref().map(|pci| format!(", at {pci}")).unwrap_or_default();
+        format!("{} ({}{slot})", device.adapter.name, words::driver(device))
+    };
+    let devices: Vec<String> = report.devices.iter().map(device).collect();
+    let memory =
+        host.memory.map_or_else(|| "memory not known".to_owned(), |bytes| format!("{} of memory", units::bytes(bytes)));
     format!(
-        "{} tells: {}; {} cores, {}, {}; the date {}; the data's name \"{}\"; the command `{}`. {}",
-        sent.name,
+        "{name} tells: {}; {} cores, {}, {memory}, {} on {}; the date {}; the data's name \"{}\", {} samples, {}; the command `{}`; what was \
+         measured. {}",
         devices.join(", "),
         host.cores,
         host.cpu.as_deref().unwrap_or("a processor without a name"),
         host.os,
+        host.arch,
         report.date,
         output::visible(&report.data.name),
+        report.data.samples,
+        output::visible(&report.data.layout),
         output::visible(&report.command.join(" ")),
         paths(report)
     )
@@ -89,5 +98,32 @@ fn paths(report: &Report) -> &'static str {
         "IT HOLDS PATHS: look before you share it."
     } else {
         "No host name, user name or path."
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::compare::testing;
+
+    #[test]
+    fn what_a_file_tells_is_all_listed_and_paths_are_warned_of() {
+        let mut report = testing::report(vec![testing::device("vulkan:0", &[])]);
+        report.devices[0].adapter.pci = Some("0000:01:00.0".to_owned());
+        (report.host.cpu, report.host.memory) = (Some("A CPU".to_owned()), Some(3 << 30));
+        report.command = vec!["gpufeed".to_owned(), "compare".to_owned()];
+        let text = tells("a.json", &report);
+        for part in [
+            "Some Card (",
+            ", at 0000:01:00.0)",
+            "A CPU, 3.00 GiB of memory",
+            "\"random images in memory\"",
+            "`gpufeed compare`",
+        ] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+        assert!(text.ends_with("No host name, user name or path."), "{text}");
+        report.command.push("/home/anna/x.npy".to_owned());
+        assert!(tells("a.json", &report).ends_with("IT HOLDS PATHS: look before you share it."));
     }
 }

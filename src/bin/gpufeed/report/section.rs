@@ -2,10 +2,11 @@
 
 use std::fmt::Write;
 
-use gpufeed::measure::report::{COLUMNS, Column, DeviceReport, SIZES, Settings, Size, Status};
+use gpufeed::measure::report::{COLUMNS, Ceilings, Column, DeviceReport, SIZES, Settings, Size, Status};
 
 use super::chart::{self, Group, Mark};
 use super::escape::escape;
+use super::latency::{Latency, latencies};
 use super::sent::{Row, Sent};
 use super::words::{answer, driver, marks};
 
@@ -54,24 +55,17 @@ fn charts(out: &mut String, sent: &Sent, device: &DeviceReport, rows: &[Row<'_>]
     let mut here: Vec<Row<'_>> = rows.iter().copied().filter(|row| same_loader(row, best)).collect();
     let rate = |row: &Row<'_>| row.figure("samples_s").unwrap_or(0.0);
     here.sort_by(|a, b| rate(b).total_cmp(&rate(a)));
-    let compute = levels(&here, |row| row.compute_us);
+    let compute = levels(&here, |row| row.compute_us());
     out.push_str("<div class=\"charts\">\n");
     let sizes = format!("batch {}, {} workers, {} slots", best.batch_size, best.workers, best.slots);
     let unit = if sent.report.data.images { "images/s" } else { "samples/s" };
     let rate = chart::bars(
         &groups(&here, &compute, "samples_s", Some("samples_s_spread")),
-        &ceilings(sent, device, &here, best),
+        &ceilings(device, &here, best),
         unit,
     );
     figure(out, &format!("Throughput, {unit}"), &format!("{sizes}; medians with their spread{}", key(&compute)), &rate);
-    let latency: Vec<(String, [f64; 3])> =
-        here.iter().filter(|row| row.compute_us == compute[0]).filter_map(latency).collect();
-    figure(
-        out,
-        "Latency, ms",
-        "from the start of a batch's fill to its tensor on the device: p50, p95, p99",
-        &chart::ranges(&latency, "ms"),
-    );
+    latency_figures(out, &here, &compute);
     let cost = chart::bars(&groups(&here, &compute, "cpu_s_per_gb", None), &[], "s/GB");
     figure(out, "CPU time, seconds a gigabyte", "of the whole process", &cost);
     for size in SIZES.iter().filter(|size| !size.is_of_the_consumer()) {
@@ -97,12 +91,17 @@ fn levels(rows: &[Row<'_>], of: impl Fn(&Row<'_>) -> f64) -> Vec<f64> {
     all
 }
 
-/// Each strategy's figure at each level of compute, the idle consumer first and the busiest last.
-fn groups(rows: &[Row<'_>], compute: &[f64], key: &str, spread: Option<&str>) -> Vec<Group> {
-    let shown: Vec<f64> = match compute {
+/// Of all levels of compute the first and the last: an idle consumer and the busiest.
+fn shown(compute: &[f64]) -> Vec<f64> {
+    match compute {
         [idle, .., busy] => vec![*idle, *busy],
         other => other.to_vec(),
-    };
+    }
+}
+
+/// Each strategy's figure at each level of compute that is shown.
+fn groups(rows: &[Row<'_>], compute: &[f64], key: &str, spread: Option<&str>) -> Vec<Group> {
+    let shown = shown(compute);
     let mut groups: Vec<Group> = Vec::new();
     for row in rows {
         let label = row.settings().strategy.to_string();
@@ -112,7 +111,7 @@ fn groups(rows: &[Row<'_>], compute: &[f64], key: &str, spread: Option<&str>) ->
         let at = |level: &f64| {
             let row = rows
                 .iter()
-                .find(|other| other.settings().strategy == row.settings().strategy && other.compute_us == *level)?;
+                .find(|other| other.settings().strategy == row.settings().strategy && other.compute_us() == *level)?;
             Some((row.figure(key)?, spread.and_then(|key| row.figure(key)).unwrap_or(0.0)))
         };
         groups.push(Group { label, values: shown.iter().map(at).collect() });
@@ -127,9 +126,8 @@ fn key(compute: &[f64]) -> String {
     }
 }
 
-fn ceilings(sent: &Sent, device: &DeviceReport, rows: &[Row<'_>], best: &Settings) -> Vec<Mark> {
-    let of = device.ceilings.iter().find(|c| (c.batch_size, c.workers) == (best.batch_size, best.workers));
-    let Some(ceilings) = of else { return Vec::new() };
+fn ceilings(device: &DeviceReport, rows: &[Row<'_>], best: &Settings) -> Vec<Mark> {
+    let Some(ceilings) = Ceilings::of(&device.ceilings, best) else { return Vec::new() };
     let known =
         [("the device's own copy", ceilings.device_copy_gb_s), ("host memcpy, a reference", ceilings.host_memcpy_gb_s)];
     let known = known.into_iter().filter_map(|(label, rate)| Some((label, rate?)));
@@ -139,12 +137,35 @@ fn ceilings(sent: &Sent, device: &DeviceReport, rows: &[Row<'_>], best: &Setting
         let passed = fastest > 1.05 * rate && !label.ends_with("a reference");
         if passed { format!("{label}, a reference") } else { label.to_owned() }
     };
-    known.map(|(name, rate)| Mark { label: label(name, rate), value: sent.samples_s(rate) }).collect()
+    let samples_s = |gb_s: f64| gb_s * 1e9 / best.sample_bytes.max(1) as f64;
+    known.map(|(name, rate)| Mark { label: label(name, rate), value: samples_s(rate) }).collect()
 }
 
-fn latency(row: &Row<'_>) -> Option<(String, [f64; 3])> {
+/// Latencies beside the idle consumer and beside the busiest.
+fn latency_figures(out: &mut String, rows: &[Row<'_>], compute: &[f64]) {
+    for level in shown(compute) {
+        let of: Vec<Latency<'_>> =
+            rows.iter().filter(|row| row.compute_us() == level).filter_map(|row| latency(row)).collect();
+        let beside =
+            if compute.len() > 1 { format!(", beside a consumer that computes {level:.0} us") } else { String::new() };
+        let kept = of.iter().any(|row| !row.distribution.buckets().is_empty());
+        let bars = if kept { "; bars: how many batches took so long, over all rounds" } else { "" };
+        figure(
+            out,
+            &format!("Latency, ms, logarithmic{beside}"),
+            &format!(
+                "from the start of a batch's fill to its tensor on the device; dots: p50, p95, p99, medians of the rounds{bars}"
+            ),
+            &latencies(&of),
+        );
+    }
+}
+
+fn latency<'a>(row: &Row<'a>) -> Option<Latency<'a>> {
     let at = |key| row.figure(key);
-    Some((row.settings().strategy.to_string(), [at("latency_p50_ms")?, at("latency_p95_ms")?, at("latency_p99_ms")?]))
+    let percentiles_ms = [at("latency_p50_ms")?, at("latency_p95_ms")?, at("latency_p99_ms")?];
+    let distribution = &row.configuration.latency;
+    Some(Latency { label: row.settings().strategy.to_string(), percentiles_ms, distribution })
 }
 
 /// A curve for each strategy over a size that was swept, the others as the winner has them.
@@ -153,29 +174,32 @@ fn sweep(out: &mut String, rows: &[Row<'_>], best: &Settings, size: &Size) {
         SIZES.iter().all(|other| other.key == size.key || (other.of)(row.settings()) == (other.of)(best))
     };
     let here: Vec<Row<'_>> = rows.iter().filter(others).copied().collect();
-    curve(out, &here, size.title, &|row| (size.of)(row.settings()).parse().unwrap_or(0.0));
+    let by_bytes = size.key == "sample_bytes";
+    curve(out, &here, (size.title, by_bytes), &|row| (size.of)(row.settings()).parse().unwrap_or(0.0));
 }
 
 fn compute_sweep(out: &mut String, rows: &[Row<'_>], best: &Settings) {
     let here: Vec<Row<'_>> = rows.iter().filter(|row| same_loader(row, best)).copied().collect();
-    curve(out, &here, "compute, us a batch", &|row| row.compute_us);
+    curve(out, &here, ("compute, us a batch", false), &|row| row.compute_us());
 }
 
-fn curve(out: &mut String, rows: &[Row<'_>], over: &str, of: &dyn Fn(&Row<'_>) -> f64) {
+/// Rates over a size: in bytes where samples differ in theirs.
+fn curve(out: &mut String, rows: &[Row<'_>], (over, by_bytes): (&str, bool), of: &dyn Fn(&Row<'_>) -> f64) {
     if levels(rows, of).len() < 2 {
         return;
     }
+    let (unit, key) = if by_bytes { ("GB/s", "gb_s") } else { ("samples/s", "samples_s") };
     let mut curves: Vec<chart::Curve> = Vec::new();
     for row in rows {
-        let (name, Some(rate)) = (row.settings().strategy.to_string(), row.figure("samples_s")) else { continue };
+        let (name, Some(rate)) = (row.settings().strategy.to_string(), row.figure(key)) else { continue };
         match curves.iter_mut().find(|(known, _)| *known == name) {
             Some((_, points)) => points.push((of(row), rate)),
             None => curves.push((name, vec![(of(row), rate)])),
         }
     }
     curves.iter_mut().for_each(|(_, points)| points.sort_by(|a, b| a.0.total_cmp(&b.0)));
-    let title = format!("Samples a second over {over}");
-    figure(out, &title, "the other sizes as the winner has them", &chart::curves(&curves, over, "samples/s"));
+    let title = format!("{} over {over}", if by_bytes { "GB/s" } else { "Samples a second" });
+    figure(out, &title, "the other sizes as the winner has them", &chart::curves(&curves, over, unit));
 }
 
 fn figure(out: &mut String, title: &str, caption: &str, svg: &str) {

@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, ensure};
 use gpufeed::measure::report::{Configuration, DeviceReport, Report, Settings};
 use gpufeed::{AdapterInfo, DeviceType};
-use serde_json::Value;
 
 use crate::report_file;
 
@@ -15,21 +14,22 @@ pub struct Sent {
     /// The file's name, without its folders.
     pub name: String,
     pub report: Report,
-    /// The same as JSON: what this version does not know by type is read from it.
-    raw: Value,
 }
 
 /// A configuration that was measured.
 #[derive(Clone, Copy)]
 pub struct Row<'a> {
     pub configuration: &'a Configuration,
-    /// How long the consumer computed for each batch; 0 is an idle one.
-    pub compute_us: f64,
 }
 
 impl Row<'_> {
     pub fn settings(&self) -> &Settings {
         &self.configuration.settings
+    }
+
+    /// How long the consumer computed for each batch; 0 is an idle one.
+    pub fn compute_us(&self) -> f64 {
+        f64::from(self.settings().compute_us)
     }
 
     pub fn figure(&self, key: &str) -> Option<f64> {
@@ -39,32 +39,20 @@ impl Row<'_> {
 
 impl Sent {
     pub fn of(name: &str, report: &Report) -> Self {
-        // Structs of numbers, strings and lists always serialise.
-        let raw = serde_json::to_value(report).unwrap_or_default();
-        Self { name: name.to_owned(), report: report.clone(), raw }
+        Self { name: name.to_owned(), report: report.clone() }
     }
 
     fn read(path: &Path) -> Result<Self> {
         let report = report_file::read(path)?;
         let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
-        Ok(Self { name, report, raw: serde_json::from_str(&fs::read_to_string(path)?)? })
+        Ok(Self { name, report })
     }
 
     /// The rows with numbers of a device, by its place in the report.
     pub fn rows(&self, device: usize) -> Vec<Row<'_>> {
         let Some(found) = self.report.devices.get(device) else { return Vec::new() };
-        let raw = &self.raw["devices"][device]["configurations"];
-        let rows = found.configurations.iter().enumerate().filter(|(_, row)| row.is_measured());
-        let compute = |index: usize| {
-            let row = &raw[index];
-            row["settings"]["compute_us"].as_f64().or_else(|| row["compute_us"].as_f64()).unwrap_or(0.0)
-        };
-        rows.map(|(index, configuration)| Row { configuration, compute_us: compute(index) }).collect()
-    }
-
-    /// Samples a second of a rate in GB/s.
-    pub fn samples_s(&self, gb_s: f64) -> f64 {
-        gb_s * 1e9 / self.report.data.sample_bytes.max(1) as f64
+        let rows = found.configurations.iter().filter(|row| row.is_measured());
+        rows.map(|configuration| Row { configuration }).collect()
     }
 }
 
@@ -145,20 +133,9 @@ fn window(adapter: &AdapterInfo, report: &Report) -> Option<bool> {
 
 #[cfg(test)]
 mod tests {
-    use gpufeed::Strategy;
-
     use super::*;
     use crate::compare::testing::{device, report};
     use crate::testing::adapter;
-
-    #[test]
-    fn a_busy_consumer_is_read_from_the_json_where_it_is() {
-        let mut sent = Sent::of("a.json", &report(vec![device("vulkan:0", &[(Strategy::MappedRing, 8, 100.0); 2])]));
-        sent.raw["devices"][0]["configurations"][1]["settings"]["compute_us"] = 400.0.into();
-        let compute: Vec<f64> = sent.rows(0).iter().map(|row| row.compute_us).collect();
-        assert_eq!(compute, [0.0, 400.0]);
-        assert!(sent.rows(1).is_empty());
-    }
 
     #[test]
     fn kinds_of_memory_are_told_apart_by_the_window() {

@@ -1,6 +1,6 @@
 //! A comparison against a report of an earlier time. Pure.
 
-use gpufeed::measure::report::{Configuration, DeviceReport, Report};
+use gpufeed::measure::report::{Ceilings, Configuration, DeviceReport, Report};
 use gpufeed::measure::{Gate, RatioInterval};
 
 /// One configuration, then and now.
@@ -60,10 +60,7 @@ pub fn then(now: (&DeviceReport, &Configuration), then: &DeviceReport, max_slowd
     let rates = |row: &Configuration| row.rounds.iter().map(|round| round.samples_s).collect::<Vec<_>>();
     let interval = RatioInterval::of_records(&rates(row), &rates(old));
     let gate = interval.map_or(Gate::Undecided, |interval| interval.gate(max_slowdown));
-    let memcpy = |device: &DeviceReport| {
-        let sizes = (row.settings.batch_size, row.settings.workers);
-        device.ceilings.iter().find(|ceilings| (ceilings.batch_size, ceilings.workers) == sizes)?.host_memcpy_gb_s
-    };
+    let memcpy = |device: &DeviceReport| Ceilings::of(&device.ceilings, &row.settings)?.host_memcpy_gb_s;
     let reference = memcpy(device).zip(memcpy(then)).map(|(now, then)| now / then);
     Some(Then { interval, gate, reference })
 }
