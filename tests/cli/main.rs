@@ -18,5 +18,6 @@ mod several;
 mod shards;
 mod shrink;
 mod support;
+mod sweeps;
 mod tensors;
 mod transforms;

@@ -7,7 +7,7 @@ mod crossover;
 mod events;
 mod files;
 mod job;
-mod overlap;
+pub mod overlap;
 mod personal;
 mod size_args;
 pub mod summary;

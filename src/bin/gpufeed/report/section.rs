@@ -9,6 +9,7 @@ use super::escape::escape;
 use super::latency::{Latency, latencies};
 use super::sent::{Row, Sent};
 use super::words::{answer, driver, marks};
+use crate::compare::overlap;
 
 /// Everything about one device.
 pub fn device(out: &mut String, sent: &Sent, index: usize, anchor: &str) {
@@ -24,7 +25,8 @@ pub fn device(out: &mut String, sent: &Sent, index: usize, anchor: &str) {
         let _ = write!(out, " <span class=\"mark\">[{mark}]</span>");
     }
     let _ = writeln!(out, "</h2>\n<p class=\"about\">{}</p>", escape(&about(sent, device)));
-    let _ = writeln!(out, "<p>{}</p>", escape(&answer(device, report)));
+    let _ = writeln!(out, "<p>{}</p>", coded(&answer(device, report)));
+    beside_consumers(out, device);
     if let Some(best) = device.winner.as_ref().map(|winner| winner.settings) {
         charts(out, sent, device, &rows, &best);
     }
@@ -33,6 +35,25 @@ pub fn device(out: &mut String, sent: &Sent, index: usize, anchor: &str) {
         numbers(out, &rows);
     }
     out.push_str("</section>\n");
+}
+
+/// Text whose `names` are code.
+fn coded(text: &str) -> String {
+    let parts = text.split('`').map(escape).enumerate();
+    parts.map(|(index, part)| if index % 2 == 1 { format!("<code>{part}</code>") } else { part }).collect()
+}
+
+/// Who is fastest beside each consumer that computes.
+fn beside_consumers(out: &mut String, device: &DeviceReport) {
+    let winners = overlap::winners(device);
+    if winners.is_empty() {
+        return;
+    }
+    out.push_str("<details><summary>Beside consumers that compute</summary><ul>\n");
+    for line in &winners {
+        let _ = writeln!(out, "<li>{}</li>", coded(line));
+    }
+    out.push_str("</ul></details>\n");
 }
 
 fn about(sent: &Sent, device: &DeviceReport) -> String {
@@ -252,4 +273,14 @@ fn cell(out: &mut String, row: &Row<'_>, column: &Column) {
     let text = column.text(&row.configuration.figures);
     let _ =
         write!(out, "<td data-keys=\"{}\" data-values=\"{}\">{}</td>", keys.join(" "), values.join(" "), escape(&text));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_in_backticks_are_code_and_all_else_is_text() {
+        assert_eq!(coded("below 4 `a<b` wins & `c`."), "below 4 <code>a&lt;b</code> wins &amp; <code>c</code>.");
+    }
 }
