@@ -91,7 +91,7 @@ pub fn bars(groups: &[Group], marks: &[Mark], unit: &str) -> String {
             y += FONT + 8;
             for (series, value) in group.values.iter().enumerate() {
                 let Some((value, spread)) = value else { continue };
-                draw_bar(area, y, SERIES[series % SERIES.len()], (*value, *spread, most))?;
+                draw_bar(area, y, series % SERIES.len(), (*value, *spread, most))?;
                 y += BAR + 3;
             }
             y += 2;
@@ -100,9 +100,9 @@ pub fn bars(groups: &[Group], marks: &[Mark], unit: &str) -> String {
     })
 }
 
-fn draw_bar(area: &Area<'_>, y: i32, colour: RGBColor, (value, spread, most): (f64, f64, f64)) -> Drawn {
+fn draw_bar(area: &Area<'_>, y: i32, series: usize, (value, spread, most): (f64, f64, f64)) -> Drawn {
     let end = x(value, most);
-    area.draw(&Rectangle::new([(MARGIN, y), (end, y + BAR)], colour.filled()))?;
+    area.draw(&Rectangle::new([(MARGIN, y), (end, y + BAR)], SERIES[series].filled()))?;
     if spread > 0.0 {
         let (low, high, middle) = (x((value - spread).max(0.0), most), x(value + spread, most), y + BAR / 2);
         area.draw(&PathElement::new([(low, middle), (high, middle)], INK.stroke_width(2)))?;
@@ -112,8 +112,10 @@ fn draw_bar(area: &Area<'_>, y: i32, colour: RGBColor, (value, spread, most): (f
     }
     // Inside a long bar, beside a short one.
     let inside = end > WIDTH as i32 / 2;
+    // White on the first colour, which is dark, and black on the others, whatever the page's.
+    let within = if series == 0 { &WHITE } else { &BLACK };
     let (at, colour, anchor) =
-        if inside { (MARGIN + 6, &WHITE, HPos::Left) } else { (x(value + spread, most) + 6, &INK, HPos::Left) };
+        if inside { (MARGIN + 6, within, HPos::Left) } else { (x(value + spread, most) + 6, &INK, HPos::Left) };
     let text = style(SMALL, colour).pos(Pos::new(anchor, VPos::Center));
     area.draw(&Text::new(units::digits(value), (at, y + BAR / 2), text))?;
     Ok(())

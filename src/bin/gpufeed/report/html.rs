@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use super::escape::escape;
+use super::numbers;
 use super::section;
 use super::sent::Sent;
 use super::words::{notices, winners};
@@ -29,6 +30,7 @@ pub fn page(sent: &[Sent]) -> String {
             section::device(&mut out, one, device, &anchor(number, device));
         }
     }
+    numbers::explanations(&mut out);
     out.push_str("</main>\n</body>\n</html>\n");
     out
 }

@@ -5,6 +5,7 @@ mod escape;
 mod html;
 mod latency;
 mod markdown;
+mod numbers;
 mod section;
 mod sent;
 mod words;

@@ -2,11 +2,12 @@
 
 use std::fmt::Write;
 
-use gpufeed::measure::report::{COLUMNS, Ceilings, Column, DeviceReport, SIZES, Settings, Size, Status};
+use gpufeed::measure::report::{Ceilings, DeviceReport, SIZES, Settings, Size, Status};
 
 use super::chart::{self, Group, Mark};
 use super::escape::escape;
 use super::latency::{Latency, latencies};
+use super::numbers;
 use super::sent::{Row, Sent};
 use super::words::{answer, driver, marks};
 use crate::compare::overlap;
@@ -32,7 +33,7 @@ pub fn device(out: &mut String, sent: &Sent, index: usize, anchor: &str) {
     }
     without_numbers(out, device);
     if !rows.is_empty() {
-        numbers(out, &rows);
+        numbers::table(out, &rows, &format!("{} in {}", device.adapter.id, sent.name));
     }
     out.push_str("</section>\n");
 }
@@ -142,7 +143,12 @@ fn groups(rows: &[Row<'_>], compute: &[f64], key: &str, spread: Option<&str>) ->
 
 fn key(compute: &[f64]) -> String {
     match compute {
-        [idle, .., busy] => format!("; above beside a consumer that computes {idle:.0} us a batch, below {busy:.0} us"),
+        [idle, .., busy] => {
+            let of = |us: f64| {
+                if us > 0.0 { format!("one that computes {us:.0} us a batch") } else { "an idle consumer".to_owned() }
+            };
+            format!("; above, in blue, beside {}; below, in orange, beside {}", of(*idle), of(*busy))
+        }
         _ => String::new(),
     }
 }
@@ -246,33 +252,6 @@ fn without_numbers(out: &mut String, device: &DeviceReport) {
             _ => Ok(()),
         };
     }
-}
-
-/// Every figure as it is in the JSON.
-fn numbers(out: &mut String, rows: &[Row<'_>]) {
-    out.push_str("<details><summary>All figures</summary><div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"All figures\"><table><thead><tr><th>strategy</th>");
-    SIZES.iter().for_each(|size| _ = write!(out, "<th>{}</th>", size.title));
-    COLUMNS.iter().for_each(|column| {
-        _ = write!(out, "<th title=\"{}\">{}</th>", escape(column.explanation), escape(&column.heading()))
-    });
-    out.push_str("</tr></thead><tbody>\n");
-    for row in rows {
-        let _ = write!(out, "<tr><td>{}</td>", row.settings().strategy);
-        SIZES.iter().for_each(|size| _ = write!(out, "<td>{}</td>", (size.of)(row.settings())));
-        COLUMNS.iter().for_each(|column| cell(out, row, column));
-        out.push_str("</tr>\n");
-    }
-    out.push_str("</tbody></table></div></details>\n");
-}
-
-/// The text that people read, and the numbers themselves for programs.
-fn cell(out: &mut String, row: &Row<'_>, column: &Column) {
-    let keys: Vec<&str> = column.figures.iter().map(|figure| figure.key).collect();
-    let values: Vec<String> =
-        keys.iter().map(|key| row.figure(key).map_or("null".to_owned(), |value| value.to_string())).collect();
-    let text = column.text(&row.configuration.figures);
-    let _ =
-        write!(out, "<td data-keys=\"{}\" data-values=\"{}\">{}</td>", keys.join(" "), values.join(" "), escape(&text));
 }
 
 #[cfg(test)]
