@@ -112,6 +112,9 @@ pub struct OutputArgs {
 impl CompareArgs {
     /// What the parser cannot tell of options that exclude each other.
     pub fn check(&self) -> Result<(), UsageError> {
+        if let Some(option) = self.sizes.swept_and_given(&self.consumer.compute) {
+            return Err(usage_error("compare", format!("{option} is swept already: --sweep has its values")));
+        }
         let swept = !self.sizes.samples().is_empty();
         let excluded = [("--size", self.images.size.is_some()), ("--baseline", self.baseline.baseline.is_some())];
         match excluded.into_iter().find(|(_, given)| swept && *given) {
@@ -256,7 +259,13 @@ mod tests {
         let refused = |line: &str| parse(line).check().is_err_and(|why| why.to_string().contains("--sweep sample"));
         assert!(refused("--sweep sample=32 --size 8x8") && refused("--sweep sample=32 --baseline a.json"));
         assert!(!refused("--sweep batch=1 --size 8x8"));
-        assert!(Line::try_parse_from(["compare", "--sweep", "batch=1", "--batch-size", "2"]).is_err());
+        let both = |line: &str| parse(line).check().err().map(|why| why.to_string());
+        assert!(
+            both("--sweep batch=1 --batch-size 2").is_some_and(|why| why.contains("--batch-size is swept already"))
+        );
+        assert!(both("--sweep compute=1 --compute 2").is_some_and(|why| why.contains("--compute is swept already")));
+        assert_eq!(both("--sweep batch=1,4 --compute 1000 --workers 2"), None);
+        assert_eq!(both("--sweep sample=32 --batch-size 16"), None);
     }
 
     #[test]

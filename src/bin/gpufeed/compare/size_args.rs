@@ -30,7 +30,7 @@ pub struct SizeArgs {
     pub slots: Vec<NonZeroUsize>,
     /// Sweep a size, and name where the winner changes: batch, workers, slots, compute (microseconds), or sample (a side, or height
     /// and width of images), as in batch=1,4,16,64 or sample=32,64x48,224; may be repeated
-    #[arg(long = "sweep", value_name = "SIZE=N,..", conflicts_with_all = ["batch_size", "workers", "slots", "compute"])]
+    #[arg(long = "sweep", value_name = "SIZE=N,..")]
     pub sweeps: Vec<Sweep>,
     /// Output tensors: batches ready or in use [default: 4]
     #[arg(long, value_name = "N")]
@@ -90,6 +90,19 @@ impl SizeArgs {
             _ => None,
         });
         swept.unwrap_or(given)
+    }
+
+    /// An option whose size is swept as well, and so would say nothing.
+    pub fn swept_and_given(&self, compute: &[u32]) -> Option<&'static str> {
+        let swept =
+            |size: &str| self.sweeps.iter().any(|sweep| matches!(sweep, Sweep::Count(name, _) if *name == size));
+        let given = [
+            ("--batch-size", swept("batch") && !self.batch_size.is_empty()),
+            ("--workers", swept("workers") && !self.workers.is_empty()),
+            ("--slots", swept("slots") && !self.slots.is_empty()),
+            ("--compute", !self.computes().is_empty() && !compute.is_empty()),
+        ];
+        given.into_iter().find(|(_, both)| *both).map(|(option, _)| option)
     }
 
     /// The sizes of images that are swept.
