@@ -25,10 +25,20 @@ pub fn describe(device: &DeviceReport) -> Vec<String> {
     let of_the_loader = SIZES.iter().filter(|size| !size.is_of_the_consumer()).flat_map(|size| along(&idle, size));
     let compute = SIZES.iter().filter(|size| size.title == "compute").flat_map(|size| along(&beside_all, size));
     let lines: Vec<String> = of_the_loader.chain(compute).collect();
-    if lines.is_empty() && !idle.is_empty() {
-        return vec![format!("`{}` was fastest in every combination of sizes.", first.settings.strategy)];
-    }
-    lines
+    if lines.is_empty() && !idle.is_empty() { everywhere(&idle) } else { lines }
+}
+
+/// What is said of a sweep without a change.
+fn everywhere(winners: &[&Winner]) -> Vec<String> {
+    let sure = || winners.iter().filter(|winner| winner.beyond_noise).map(|winner| winner.settings.strategy);
+    let Some(first) = sure().next() else {
+        return vec!["In no combination of sizes was a lead beyond the noise.".to_owned()];
+    };
+    let where_it_differs = if sure().count() < winners.len() { " with a lead beyond the noise" } else { "" };
+    let same = sure().all(|strategy| strategy == first);
+    same.then(|| format!("`{first}` was fastest in every combination of sizes{where_it_differs}."))
+        .into_iter()
+        .collect()
 }
 
 /// The changes along one size, for each combination of the others.
@@ -66,7 +76,8 @@ fn others(settings: &Settings, winners: &[&Winner], size: &Size) -> String {
     if all.is_empty() { String::new() } else { format!("with {}: ", all.join(", ")) }
 }
 
-/// Neighbours with one winner, together. A lead within the noise belongs to the stretch before it, if that one's strategy came second.
+/// Neighbours with one winner, together. A lead within the noise begins no stretch; it belongs to the one before it, if that one's strategy came
+/// second.
 fn stretches(group: &[&Winner], size: &Size) -> Vec<Stretch> {
     let mut found: Vec<Stretch> = Vec::new();
     for winner in group {
@@ -74,6 +85,7 @@ fn stretches(group: &[&Winner], size: &Size) -> Vec<Stretch> {
         let second = winner.runner_up.map(|settings| settings.strategy).filter(|_| !winner.beyond_noise);
         match found.last_mut() {
             Some(last) if last.strategy == strategy || second == Some(last.strategy) => last.to = at,
+            _ if !winner.beyond_noise => {}
             _ => found.push(Stretch { from: at, to: at, strategy }),
         }
     }
@@ -172,6 +184,12 @@ mod tests {
         let mut found = device("vulkan:0", &[(RING, 1, 300.0), (WRITE, 1, 200.0), (RING, 4, 300.0), (WRITE, 4, 301.0)]);
         assert_eq!(found.sweep[1].settings.strategy, WRITE);
         found.sweep[1].beyond_noise = false;
-        assert_eq!(describe(&found), ["`mapped-ring` was fastest in every combination of sizes."]);
+        let one = "`mapped-ring` was fastest in every combination of sizes with a lead beyond the noise.";
+        assert_eq!(describe(&found), [one]);
+        let mut first = device("vulkan:0", &[(RING, 1, 301.0), (WRITE, 1, 300.0), (RING, 4, 300.0), (WRITE, 4, 400.0)]);
+        first.sweep[0].beyond_noise = false;
+        assert_eq!(describe(&first), [one.replace("mapped-ring", "write-buffer")], "nothing is below a change");
+        first.sweep[1].beyond_noise = false;
+        assert_eq!(describe(&first), ["In no combination of sizes was a lead beyond the noise."]);
     }
 }

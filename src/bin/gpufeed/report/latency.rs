@@ -9,7 +9,7 @@ use crate::units;
 
 /// How high the fullest bucket of a row is drawn.
 const PEAK: i32 = 36;
-const ROW: i32 = FONT + PEAK + 22;
+const ROW: i32 = FONT + PEAK + 32;
 /// More lines with numbers than this are in each other's way.
 const MAX_TICKS: usize = 7;
 
@@ -21,17 +21,18 @@ pub struct Latency<'a> {
 }
 
 /// The axis: logarithmic, in milliseconds.
-struct Axis {
+pub struct Axis {
     low: f64,
     high: f64,
 }
 
 impl Axis {
-    /// Long enough for every row.
-    fn of(rows: &[Latency<'_>]) -> Self {
-        let buckets = || rows.iter().flat_map(|row| row.distribution.buckets());
+    /// Long enough for every row of several charts, which then can be held against each other.
+    pub fn of(charts: &[Vec<Latency<'_>>]) -> Self {
+        let rows = || charts.iter().flatten();
+        let buckets = || rows().flat_map(|row| row.distribution.buckets());
         let ends = buckets().flat_map(|bucket| [bucket.from_us() / 1e3, bucket.up_to_us / 1e3]);
-        let all = rows.iter().flat_map(|row| row.percentiles_ms).chain(ends).filter(|ms| *ms > 0.0);
+        let all = rows().flat_map(|row| row.percentiles_ms).chain(ends).filter(|ms| *ms > 0.0);
         let (low, high) = all.fold((f64::MAX, 0.0f64), |(low, high), ms| (low.min(ms), high.max(ms)));
         if low > high { Self { low: 1.0, high: 10.0 } } else { Self { low: low * 0.9, high: high * 1.1 } }
     }
@@ -54,8 +55,7 @@ impl Axis {
 }
 
 /// A row for each strategy: bars as high as there are batches that took so long, and a dot at each percentile below them.
-pub fn latencies(rows: &[Latency<'_>]) -> String {
-    let axis = Axis::of(rows);
+pub fn latencies(rows: &[Latency<'_>], axis: &Axis) -> String {
     let bottom = MARGIN + rows.len() as i32 * ROW;
     svg((bottom + SMALL + 12) as u32, |area| {
         for ms in axis.ticks() {
@@ -65,7 +65,7 @@ pub fn latencies(rows: &[Latency<'_>]) -> String {
             let x = x.clamp(MARGIN + 12, WIDTH as i32 - MARGIN - 12);
             area.draw(&Text::new(short(ms), (x, bottom + 4), text))?;
         }
-        rows.iter().enumerate().try_for_each(|(index, row)| draw_row(area, &axis, MARGIN + index as i32 * ROW, row))
+        rows.iter().enumerate().try_for_each(|(index, row)| draw_row(area, axis, MARGIN + index as i32 * ROW, row))
     })
 }
 
@@ -107,6 +107,11 @@ mod tests {
         all.filter_map(|one| one.split(&name).nth(1)?.split('"').next()?.parse().ok()).collect()
     }
 
+    fn drawn(rows: Vec<Latency<'_>>) -> String {
+        let charts = [rows];
+        latencies(&charts[0], &Axis::of(&charts))
+    }
+
     #[test]
     fn bars_are_as_high_as_their_buckets_are_full_and_percentiles_lie_under_them() {
         let mut distribution = Distribution::default();
@@ -114,23 +119,23 @@ mod tests {
         distribution.add(8000.0, 10);
         let row =
             Latency { label: "mapped-ring".to_owned(), percentiles_ms: [1.0, 8.0, 8.0], distribution: &distribution };
-        let drawn = latencies(&[row]);
-        assert!(drawn.starts_with("<svg") && drawn.contains("mapped-ring: 1.00 / 8.00 / 8.00 ms"), "{drawn}");
-        let heights = attributes(&drawn, "rect", "height");
-        assert_eq!(heights.len(), 2, "{drawn}");
+        let text = drawn(vec![row]);
+        assert!(text.starts_with("<svg") && text.contains("mapped-ring: 1.00 / 8.00 / 8.00 ms"), "{text}");
+        let heights = attributes(&text, "rect", "height");
+        assert_eq!(heights.len(), 2, "{text}");
         assert!((heights[0] / heights[1] - 4.0).abs() < 0.2, "{heights:?}");
-        let (ends, dots) = (attributes(&drawn, "rect", "x"), attributes(&drawn, "circle", "cx"));
+        let (ends, dots) = (attributes(&text, "rect", "x"), attributes(&text, "circle", "cx"));
         assert!(ends[0] < dots[0] && dots[0] < ends[1] && ends[1] < dots[1] + 1.0, "{ends:?} {dots:?}");
-        assert!(drawn.contains("\n1\n") && drawn.contains("\n2\n"), "the axis has numbers: {drawn}");
+        assert!(text.contains("\n1\n") && text.contains("\n2\n"), "the axis has numbers: {text}");
     }
 
     #[test]
     fn without_a_distribution_there_are_the_percentiles_and_without_rows_an_axis() {
         let none = Distribution::default();
         let row = Latency { label: "imported".to_owned(), percentiles_ms: [0.02, 3.0, 4000.0], distribution: &none };
-        let drawn = latencies(&[row]);
-        assert!(!drawn.contains("<rect") && attributes(&drawn, "circle", "cx").len() == 3, "{drawn}");
-        assert!(drawn.contains("\n0.1\n") && drawn.contains("\n1000\n") && !drawn.contains("\n200\n"), "{drawn}");
-        assert!(latencies(&[]).starts_with("<svg"));
+        let text = drawn(vec![row]);
+        assert!(!text.contains("<rect") && attributes(&text, "circle", "cx").len() == 3, "{text}");
+        assert!(text.contains("\n0.1\n") && text.contains("\n1000\n") && !text.contains("\n200\n"), "{text}");
+        assert!(drawn(Vec::new()).starts_with("<svg"));
     }
 }

@@ -6,7 +6,7 @@ use gpufeed::measure::report::{Ceilings, DeviceReport, SIZES, Settings, Size, St
 
 use super::chart::{self, Group, Mark};
 use super::escape::escape;
-use super::latency::{Latency, latencies};
+use super::latency::{Axis, Latency, latencies};
 use super::numbers;
 use super::sent::{Row, Sent};
 use super::words::{answer, driver, marks};
@@ -144,10 +144,7 @@ fn groups(rows: &[Row<'_>], compute: &[f64], key: &str, spread: Option<&str>) ->
 fn key(compute: &[f64]) -> String {
     match compute {
         [idle, .., busy] => {
-            let of = |us: f64| {
-                if us > 0.0 { format!("one that computes {us:.0} us a batch") } else { "an idle consumer".to_owned() }
-            };
-            format!("; above, in blue, beside {}; below, in orange, beside {}", of(*idle), of(*busy))
+            format!("; above, in blue, beside {}; below, in orange, beside {}", consumer(*idle), consumer(*busy))
         }
         _ => String::new(),
     }
@@ -168,23 +165,28 @@ fn ceilings(device: &DeviceReport, rows: &[Row<'_>], best: &Settings) -> Vec<Mar
     known.map(|(name, rate)| Mark { label: label(name, rate), value: samples_s(rate) }).collect()
 }
 
-/// Latencies beside the idle consumer and beside the busiest.
+/// Latencies beside the idle consumer and beside the busiest, on one axis.
 fn latency_figures(out: &mut String, rows: &[Row<'_>], compute: &[f64]) {
-    for level in shown(compute) {
-        let of: Vec<Latency<'_>> =
-            rows.iter().filter(|row| row.compute_us() == level).filter_map(|row| latency(row)).collect();
-        let beside =
-            if compute.len() > 1 { format!(", beside a consumer that computes {level:.0} us") } else { String::new() };
+    let levels = shown(compute);
+    let at = |level: &f64| rows.iter().filter(|row| row.compute_us() == *level).filter_map(latency).collect();
+    let charts: Vec<Vec<Latency<'_>>> = levels.iter().map(at).collect();
+    let axis = Axis::of(&charts);
+    for (level, of) in levels.iter().zip(&charts) {
+        let beside = if levels.len() > 1 { format!(", beside {}", consumer(*level)) } else { String::new() };
         let kept = of.iter().any(|row| !row.distribution.buckets().is_empty());
         let bars = if kept { "; bars: how many batches took so long, over all rounds" } else { "" };
-        figure(
-            out,
-            &format!("Latency, ms, logarithmic{beside}"),
-            &format!(
-                "from the start of a batch's fill to its tensor on the device; dots: p50, p95, p99, medians of the rounds{bars}"
-            ),
-            &latencies(&of),
-        );
+        let from =
+            "from the start of a batch's fill to its tensor on the device; dots: p50, p95, p99, medians of the rounds";
+        figure(out, &format!("Latency, ms, logarithmic{beside}"), &format!("{from}{bars}"), &latencies(of, &axis));
+    }
+}
+
+/// Whom a strategy was measured beside.
+fn consumer(compute_us: f64) -> String {
+    if compute_us > 0.0 {
+        format!("a consumer that computes {compute_us:.0} us a batch")
+    } else {
+        "an idle consumer".to_owned()
     }
 }
 
