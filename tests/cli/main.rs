@@ -8,6 +8,7 @@ mod data;
 mod doctor;
 mod ends;
 mod help;
+mod keyboard;
 mod labels;
 mod observe;
 mod outputs;

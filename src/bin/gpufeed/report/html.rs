@@ -56,11 +56,16 @@ fn contents(out: &mut String, sent: &[Sent]) {
     out.push_str("</ul></nav>\n");
 }
 
+/// What the table of winners tells of each device.
+const WINNERS: [&str; 8] = ["vendor", "API", "memory", "device", "fastest", "lead", "marks", "from"];
+
 fn winners_table(out: &mut String, sent: &[Sent]) {
-    out.push_str(
+    let heading = |title: &&str| format!("<th scope=\"col\">{title}</th>");
+    let _ = writeln!(
+        out,
         "<h2>Winners by vendor, API and kind of memory</h2>\n<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Winners\">\
-         <table class=\"words\"><thead><tr><th>vendor</th><th>API</th><th>memory</th><th>device</th><th>fastest</th><th>lead</th><th></th>\
-         <th>from</th></tr></thead><tbody>\n",
+         <table class=\"words\"><thead><tr>{}</tr></thead><tbody>",
+        WINNERS.iter().map(heading).collect::<String>()
     );
     for line in winners(sent) {
         let cells = [&line.vendor, line.api, line.memory, &line.device]
@@ -100,5 +105,37 @@ mod tests {
         let without_names = page.replace("http://www.w3.org/2000/svg", "");
         assert!(!without_names.contains("http://") && !without_names.contains("https://") && !page.contains("<script"));
         assert!(page.contains("class=\"mark\">software, debug build<"), "{page}");
+    }
+    /// How far apart two colours are, from 1 to 21 (WCAG 2.2, contrast ratio).
+    fn contrast(one: &str, other: &str) -> f64 {
+        let linear = |hex: &str| {
+            let value = f64::from(u8::from_str_radix(hex, 16).expect("hexadecimal")) / 255.0;
+            if value <= 0.04045 { value / 12.92 } else { ((value + 0.055) / 1.055).powf(2.4) }
+        };
+        let luminance = |colour: &str| {
+            [(1, 0.2126), (3, 0.7152), (5, 0.0722)]
+                .iter()
+                .map(|&(at, weight)| weight * linear(&colour[at..at + 2]))
+                .sum::<f64>()
+        };
+        let (one, other) = (luminance(one), luminance(other));
+        (one.max(other) + 0.05) / (one.min(other) + 0.05)
+    }
+
+    #[test]
+    fn every_curve_is_seen_in_the_dark() {
+        let curves: Vec<_> = (0..8).map(|number| (number.to_string(), vec![(1.0, 1.0), (2.0, 2.0)])).collect();
+        let drawn = crate::report::chart::curves(&curves, "batch", "GB/s");
+        let lines = drawn.split("<polyline ").skip(1).filter_map(|line| line.split("stroke=\"").nth(1)?.get(..7));
+        let dark = STYLE.split("prefers-color-scheme: dark").nth(1).expect("a dark page");
+        let card = dark.split("--card: ").nth(1).and_then(|rest| rest.get(..7)).expect("a colour");
+        let mut seen = 0;
+        for light in lines {
+            let own = dark.split(&format!("[stroke=\"{light}\"] {{ stroke: ")).nth(1).and_then(|rest| rest.get(..7));
+            let shown = own.unwrap_or(light);
+            assert!(contrast(shown, card) >= 3.0, "{light} is {shown} on {card}: {}", contrast(shown, card));
+            seen += 1;
+        }
+        assert!(seen >= 8, "{drawn}");
     }
 }
