@@ -14,6 +14,9 @@ use gpufeed::backend::host::HostBackend;
 use gpufeed::{Element, Loader, LoaderOptions, SampleLayout, SyntheticSource, Trace, backend};
 
 #[allow(dead_code)]
+#[path = "../src/loader/observe/distribution.rs"]
+mod distribution;
+#[allow(dead_code)]
 #[path = "../src/loader/observe/metrics.rs"]
 mod metrics;
 #[allow(dead_code, rustdoc::broken_intra_doc_links)]
