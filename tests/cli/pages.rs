@@ -96,7 +96,9 @@ fn other_versions_are_refused_by_name_and_something_must_be_written() {
 fn reports_of_this_repository() -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("reports");
     let files = fs::read_dir(folder).into_iter().flatten().flatten().map(|file| file.path());
-    files.filter(|file| file.extension().is_some_and(|end| end == "json")).collect()
+    let mut files: Vec<PathBuf> = files.filter(|file| file.extension().is_some_and(|end| end == "json")).collect();
+    files.sort();
+    files
 }
 
 #[test]
@@ -118,6 +120,8 @@ fn the_reports_of_this_repository_make_a_page_and_its_readme_says_who_is_missing
     let missing = tables.lines().find(|line| line.starts_with("Nobody has sent")).unwrap_or_default();
     let readme = fs::read_to_string(reports.join("README.md")).expect("it is there");
     assert!(readme.contains(missing), "reports/README.md should say: {missing}");
+    let of = |file: &PathBuf| figures_in(file.to_str().expect("UTF-8"));
+    assert_eq!(figures_of(&page), files.iter().flat_map(of).collect::<Vec<_>>(), "the figures are the files'");
     for file in files {
         let name = file.file_name().expect("a name").to_string_lossy().into_owned();
         assert!(page.contains(&name) && readme.contains(&name), "{name} is on the page and in the README");

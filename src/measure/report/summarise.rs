@@ -23,7 +23,7 @@ impl DeviceReport {
             row.held_back = held_back;
         }
         let (idle, busy): (Vec<_>, Vec<_>) = self.measured().into_iter().partition(|row| row.settings.is_idle());
-        let winner = winner(&best_of_each_strategy(&idle));
+        let winner = winner(&best_of_each_strategy(&of_the_fastest_sample_size(&idle)));
         let (sweep, busy) = (winners(&idle), winners(&busy));
         self.winner = winner;
         // One combination of sizes is no sweep.
@@ -155,7 +155,15 @@ fn winners(measured: &[&Configuration]) -> Vec<Winner> {
     sizes.iter().filter_map(|sizes| winner(&group(sizes))).collect()
 }
 
-/// Each strategy with the settings that it is fastest with, in bytes: samples may differ in size.
+/// The rows with samples of the size that moves the most bytes: rounds of other sizes are of another process, and no neighbours in time.
+fn of_the_fastest_sample_size<'a>(measured: &[&'a Configuration]) -> Vec<&'a Configuration> {
+    let rate = |row: &Configuration| row.figures.get("gb_s").unwrap_or(0.0);
+    let fastest = measured.iter().max_by(|a, b| rate(a).total_cmp(&rate(b)));
+    let size = fastest.map(|row| row.settings.sample_bytes);
+    measured.iter().copied().filter(|row| Some(row.settings.sample_bytes) == size).collect()
+}
+
+/// Each strategy with the settings that it is fastest with.
 fn best_of_each_strategy<'a>(measured: &[&'a Configuration]) -> Vec<&'a Configuration> {
     let rate = |row: &Configuration| row.figures.get("gb_s").unwrap_or(0.0);
     let mut best: Vec<&Configuration> = Vec::new();

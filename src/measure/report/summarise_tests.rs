@@ -35,11 +35,14 @@ fn a_sweep_has_a_winner_for_each_combination_and_strategies_meet_at_their_best()
 #[test]
 fn samples_of_several_sizes_are_held_against_their_own_ceilings_and_win_by_their_bytes() {
     let of_size = |sample_bytes: u64, samples_s: f64, copy: f64| {
-        let mut row = measured(Strategy::MappedRing, 64, &[samples_s; 3]);
-        row.settings.sample_bytes = sample_bytes;
-        let gb = sample_bytes as f64 / 1e9;
-        row.rounds.iter_mut().for_each(|round| round.gb_s = samples_s * gb);
-        let mut report = device(vec![row]);
+        let row = |strategy, samples_s: f64| {
+            let mut row = measured(strategy, 64, &[samples_s; 3]);
+            row.settings.sample_bytes = sample_bytes;
+            row.rounds.iter_mut().for_each(|round| round.gb_s = samples_s * sample_bytes as f64 / 1e9);
+            row
+        };
+        let slower = row(Strategy::WriteBuffer, samples_s / 4.0);
+        let mut report = device(vec![row(Strategy::MappedRing, samples_s), slower]);
         (report.ceilings[0].device_copy_gb_s, report.kernel_ceiling_gb_s) = (Some(copy), Some(40.0 * copy));
         report.summarise();
         report
@@ -47,10 +50,13 @@ fn samples_of_several_sizes_are_held_against_their_own_ceilings_and_win_by_their
     let mut report = of_size(1_000_000, 4000.0, 8.0);
     report.merge(of_size(4_000_000, 1500.0, 12.0));
     let shares: Vec<_> = report.configurations.iter().map(|row| row.figures.get("percent_of_copy")).collect();
-    assert_eq!(shares, [Some(50.0), Some(50.0)]);
+    assert_eq!(shares, [Some(50.0), Some(12.5), Some(50.0), Some(12.5)]);
     assert_eq!(report.kernel_ceiling_gb_s, Some(480.0));
     assert_eq!(report.sweep.iter().map(|won| won.settings.sample_bytes).collect::<Vec<_>>(), [1_000_000, 4_000_000]);
-    assert_eq!(report.winner.map(|won| won.settings.sample_bytes), Some(4_000_000), "more bytes, not more samples");
+    let won = report.winner.expect("a winner");
+    let sizes = (won.settings.sample_bytes, won.runner_up.map(|second| second.sample_bytes));
+    assert_eq!(sizes, (4_000_000, Some(4_000_000)), "more bytes, not more samples, and against one of its own size");
+    assert_eq!(won.ratio, Some(4.0));
 }
 
 #[test]
