@@ -75,10 +75,14 @@ pub fn compare(args: &CompareArgs) -> Result<ExitCode> {
     report.interrupted = interrupt::requested();
     let shared = personal.scrub(&report);
     files.write(&shared)?;
-    if let Some(name) = args.output.json.as_deref().and_then(Path::file_name) {
-        output::print(format_args!("\n{}", output::paragraph(0, &tells(&name.to_string_lossy(), &shared))))?;
-    }
+    say_what_is_told(args, &shared)?;
     finish(&report, baseline.as_ref(), args)
+}
+
+/// What the JSON that was written tells whoever is given it.
+fn say_what_is_told(args: &CompareArgs, shared: &Report) -> Result<()> {
+    let Some(name) = args.output.json.as_deref().and_then(Path::file_name) else { return Ok(()) };
+    output::print(format_args!("\n{}", output::paragraph(0, &tells(&name.to_string_lossy(), shared))))
 }
 
 /// What is said at the end, and the exit code.
