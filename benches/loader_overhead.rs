@@ -13,7 +13,7 @@ use criterion::{BatchSize, BenchmarkId, Criterion, Throughput, criterion_group, 
 use gpufeed::backend::host::HostBackend;
 use gpufeed::{Element, Loader, LoaderOptions, SampleLayout, SyntheticSource, Trace, backend};
 
-#[allow(dead_code)]
+#[allow(dead_code, unused_imports)]
 #[path = "../src/loader/observe/distribution.rs"]
 mod distribution;
 #[allow(dead_code)]

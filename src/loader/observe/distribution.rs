@@ -55,7 +55,7 @@ impl Distribution {
 impl Bucket {
     /// They took longer than this, in microseconds.
     #[must_use]
-    pub fn from_us(&self) -> f64 {
+    pub fn above_us(&self) -> f64 {
         self.up_to_us / (1.0 / STEPS).exp2()
     }
 }
@@ -74,7 +74,7 @@ mod tests {
         };
         let all = of(&times);
         for bucket in all.buckets() {
-            let inside = times.iter().filter(|&&us| us > bucket.from_us() * 0.9999 && us <= bucket.up_to_us);
+            let inside = times.iter().filter(|&&us| us > bucket.above_us() * 0.9999 && us <= bucket.up_to_us);
             assert_eq!(bucket.count, 2 * inside.count() as u64, "{bucket:?}");
         }
         assert_eq!(all.buckets().iter().map(|bucket| bucket.count).sum::<u64>(), 14);
@@ -93,7 +93,7 @@ mod tests {
         let [short, long] = distribution.buckets() else { panic!("{distribution:?}") };
         assert_eq!((short.count, long.count), (5, 3));
         // A hundredth of what is recorded is the histogram's own error.
-        assert!(short.from_us() < 2020.0 && short.up_to_us >= 2000.0, "{short:?}");
-        assert!(long.from_us() < 64_640.0 && long.up_to_us >= 64_000.0, "{long:?}");
+        assert!(short.above_us() < 2020.0 && short.up_to_us >= 2000.0, "{short:?}");
+        assert!(long.above_us() < 64_640.0 && long.up_to_us >= 64_000.0, "{long:?}");
     }
 }

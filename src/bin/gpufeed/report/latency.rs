@@ -31,7 +31,7 @@ impl Axis {
     pub fn of(charts: &[Vec<Latency<'_>>]) -> Self {
         let rows = || charts.iter().flatten();
         let buckets = || rows().flat_map(|row| row.distribution.buckets());
-        let ends = buckets().flat_map(|bucket| [bucket.from_us() / 1e3, bucket.up_to_us / 1e3]);
+        let ends = buckets().flat_map(|bucket| [bucket.above_us() / 1e3, bucket.up_to_us / 1e3]);
         let all = rows().flat_map(|row| row.percentiles_ms).chain(ends).filter(|ms| *ms > 0.0);
         let (low, high) = all.fold((f64::MAX, 0.0f64), |(low, high), ms| (low.min(ms), high.max(ms)));
         if low > high { Self { low: 1.0, high: 10.0 } } else { Self { low: low * 0.9, high: high * 1.1 } }
@@ -78,7 +78,7 @@ fn draw_row(area: &Area<'_>, axis: &Axis, top: i32, row: &Latency<'_>) -> Drawn 
     for bucket in buckets {
         // Whatever there is can be seen.
         let height = (f64::from(PEAK) * bucket.count as f64 / most as f64).ceil() as i32;
-        let (from, to) = (axis.x(bucket.from_us() / 1e3), axis.x(bucket.up_to_us / 1e3));
+        let (from, to) = (axis.x(bucket.above_us() / 1e3), axis.x(bucket.up_to_us / 1e3));
         let bar = [(from, base - height), (to.max(from + 1), base)];
         area.draw(&Rectangle::new(bar, SERIES[4].filled()))?;
     }
