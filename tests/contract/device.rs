@@ -51,7 +51,9 @@ pub fn run<B: TestDevice>(
         test(Opened { backend, strategy });
         done.send(()).expect("the test's starter waits");
     });
-    match ended.recv_timeout(Duration::from_secs(120)) {
+    // FXC takes seconds for each kernel, and some tests have fifteen of them.
+    let limit = Duration::from_secs(if cfg!(windows) { 600 } else { 120 });
+    match ended.recv_timeout(limit) {
         Err(mpsc::RecvTimeoutError::Timeout) => panic!("{name} hangs"),
         _ => {
             if let Err(panic) = thread.join() {
