@@ -70,7 +70,7 @@ fn a_merged_page_has_the_figures_of_every_file_and_no_file_has_a_path() {
     let (page, tables) = (page.to_str().expect("UTF-8"), tables.to_str().expect("UTF-8"));
     let told = run(&["report", &json, other.to_str().expect("UTF-8"), "--html", page, "--markdown", tables])
         .ended_with(0)
-        .stdout;
+        .on_one_line();
     assert!(told.contains("a.json tells:") && told.contains("No host name, user name or path."), "{told}");
     let both = [figures_in(&json), figures_in(&json)].concat();
     assert_eq!(figures_of(&fs::read_to_string(page).expect("written")), both);
@@ -113,7 +113,7 @@ fn the_reports_of_this_repository_make_a_page_and_its_readme_says_who_is_missing
     let (page, tables) = (path("page.html"), path("page.md"));
     let reports = Path::new(env!("CARGO_MANIFEST_DIR")).join("reports");
     let args = ["report", reports.to_str().expect("UTF-8"), "--html", &page, "--markdown", &tables];
-    let told = run(&args).ended_with(0).stdout;
+    let told = run(&args).ended_with(0).on_one_line();
     assert!(!told.contains("HOLDS PATHS"), "{told}");
     let (page, tables) = (fs::read_to_string(page).expect("written"), fs::read_to_string(tables).expect("written"));
     assert!(!page.contains("debug build"), "a debug build is no result");

@@ -25,6 +25,11 @@ impl Ran {
         ran
     }
 
+    /// What it printed, on one line: where lines are broken depends on what stands in them.
+    pub fn on_one_line(&self) -> String {
+        self.stdout.split_whitespace().collect::<Vec<_>>().join(" ")
+    }
+
     /// The same, if it ended with this exit code.
     pub fn ended_with(self, code: i32) -> Self {
         assert_eq!(self.code, Some(code), "stdout:\n{}\nstderr:\n{}", self.stdout, self.stderr);

@@ -55,7 +55,8 @@ fn along(winners: &[&Winner], size: &Size) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for mut group in groups {
         group.sort_by_key(|winner| value(size, &winner.settings));
-        let Some(text) = sentence(&stretches(&group, size), size) else { continue };
+        let (found, gaps) = stretches(&group, size);
+        let Some(text) = sentence(&found, gaps, size) else { continue };
         let with = if many { others(&group[0].settings, winners, size) } else { String::new() };
         lines.push(format!("{with}{text}."));
     }
@@ -76,20 +77,24 @@ fn others(settings: &Settings, winners: &[&Winner], size: &Size) -> String {
     if all.is_empty() { String::new() } else { format!("with {}: ", all.join(", ")) }
 }
 
-/// Neighbours with one winner, together. A lead within the noise begins no stretch; it belongs to the one before it, if that one's strategy came
-/// second.
-fn stretches(group: &[&Winner], size: &Size) -> Vec<Stretch> {
+/// Neighbours with one winner, together, and whether there are values at which no strategy leads beyond the noise. Such a value belongs to the stretch
+/// before it if that one's strategy came second, and to none otherwise.
+fn stretches(group: &[&Winner], size: &Size) -> (Vec<Stretch>, bool) {
     let mut found: Vec<Stretch> = Vec::new();
+    let (mut goes_on, mut gaps) = (false, false);
     for winner in group {
         let (at, strategy) = (value(size, &winner.settings), winner.settings.strategy);
         let second = winner.runner_up.map(|settings| settings.strategy).filter(|_| !winner.beyond_noise);
-        match found.last_mut() {
+        match found.last_mut().filter(|_| goes_on) {
             Some(last) if last.strategy == strategy || second == Some(last.strategy) => last.to = at,
-            _ if !winner.beyond_noise => {}
-            _ => found.push(Stretch { from: at, to: at, strategy }),
+            _ if !winner.beyond_noise => (goes_on, gaps) = (false, true),
+            _ => {
+                found.push(Stretch { from: at, to: at, strategy });
+                goes_on = true;
+            }
         }
     }
-    found
+    (found, gaps)
 }
 
 /// A size as the number that it is.
@@ -97,21 +102,24 @@ fn value(size: &Size, settings: &Settings) -> u64 {
     (size.of)(settings).parse().unwrap_or(0)
 }
 
-fn sentence(stretches: &[Stretch], size: &Size) -> Option<String> {
+/// Who wins where, if that changes.
+fn sentence(stretches: &[Stretch], gaps: bool, size: &Size) -> Option<String> {
     let title = size.title;
-    match stretches {
-        [] | [_] => None,
-        [below, above] => {
-            Some(format!("below {title} {} `{}` wins, from there `{}`", above.from, below.strategy, above.strategy))
-        }
-        many => {
-            let part = |stretch: &Stretch| {
-                let Stretch { from, to, strategy } = stretch;
-                if from == to { format!("`{strategy}` at {from}") } else { format!("`{strategy}` from {from} to {to}") }
-            };
-            Some(format!("by {title}: {}", many.iter().map(part).collect::<Vec<_>>().join(", ")))
-        }
+    if stretches.iter().all(|stretch| stretch.strategy == stretches[0].strategy) {
+        return None;
     }
+    if let ([below, above], false) = (stretches, gaps) {
+        return Some(format!(
+            "below {title} {} `{}` wins, from there `{}`",
+            above.from, below.strategy, above.strategy
+        ));
+    }
+    let part = |stretch: &Stretch| {
+        let Stretch { from, to, strategy } = stretch;
+        if from == to { format!("`{strategy}` at {from}") } else { format!("`{strategy}` from {from} to {to}") }
+    };
+    let elsewhere = if gaps { "; elsewhere no lead is beyond the noise" } else { "" };
+    Some(format!("by {title}: {}{elsewhere}", stretches.iter().map(part).collect::<Vec<_>>().join(", ")))
 }
 
 #[cfg(test)]
@@ -189,6 +197,12 @@ mod tests {
         let mut first = device("vulkan:0", &[(RING, 1, 301.0), (WRITE, 1, 300.0), (RING, 4, 300.0), (WRITE, 4, 400.0)]);
         first.sweep[0].beyond_noise = false;
         assert_eq!(describe(&first), [one.replace("mapped-ring", "write-buffer")], "nothing is below a change");
+        let third = Strategy::Imported;
+        let rates = [(WRITE, 1, 300.0), (RING, 1, 100.0), (RING, 4, 301.0), (third, 4, 300.0), (WRITE, 4, 9.0)];
+        let mut gap = device("vulkan:0", &[&rates[..], &[(RING, 64, 400.0), (WRITE, 64, 200.0)]].concat());
+        gap.sweep[1].beyond_noise = false;
+        let told = "by batch: `write-buffer` at 1, `mapped-ring` at 64; elsewhere no lead is beyond the noise.";
+        assert_eq!(describe(&gap), [told], "the one that wins at 1 does not win below 64");
         first.sweep[1].beyond_noise = false;
         assert_eq!(describe(&first), ["In no combination of sizes was a lead beyond the noise."]);
     }

@@ -9,7 +9,6 @@ use crate::units;
 
 /// How high the fullest bucket of a row is drawn.
 const PEAK: i32 = 36;
-const ROW: i32 = FONT + PEAK + 32;
 /// More lines with numbers than this are in each other's way.
 const MAX_TICKS: usize = 7;
 
@@ -56,7 +55,11 @@ impl Axis {
 
 /// A row for each strategy: bars as high as there are batches that took so long, and a dot at each percentile below them.
 pub fn latencies(rows: &[Latency<'_>], axis: &Axis) -> String {
-    let bottom = MARGIN + rows.len() as i32 * ROW;
+    // Without distributions the dots stand close under their names.
+    let kept = rows.iter().any(|row| !row.distribution.buckets().is_empty());
+    let peak = if kept { PEAK } else { 0 };
+    let row_height = FONT + peak + 32;
+    let bottom = MARGIN + rows.len() as i32 * row_height;
     svg((bottom + SMALL + 12) as u32, |area| {
         for ms in axis.ticks() {
             let x = axis.x(ms);
@@ -65,19 +68,20 @@ pub fn latencies(rows: &[Latency<'_>], axis: &Axis) -> String {
             let x = x.clamp(MARGIN + 12, WIDTH as i32 - MARGIN - 12);
             area.draw(&Text::new(short(ms), (x, bottom + 4), text))?;
         }
-        rows.iter().enumerate().try_for_each(|(index, row)| draw_row(area, axis, MARGIN + index as i32 * ROW, row))
+        let top = |index: usize| MARGIN + index as i32 * row_height;
+        rows.iter().enumerate().try_for_each(|(index, row)| draw_row(area, axis, (top(index), peak), row))
     })
 }
 
-fn draw_row(area: &Area<'_>, axis: &Axis, top: i32, row: &Latency<'_>) -> Drawn {
+fn draw_row(area: &Area<'_>, axis: &Axis, (top, peak): (i32, i32), row: &Latency<'_>) -> Drawn {
     let text = format!("{}: {} ms", row.label, row.percentiles_ms.map(units::digits).join(" / "));
     area.draw(&Text::new(text, (MARGIN, top), style(FONT, &INK)))?;
-    let base = top + FONT + 6 + PEAK;
+    let base = top + FONT + 6 + peak;
     let buckets = row.distribution.buckets();
     let most = buckets.iter().map(|bucket| bucket.count).max().unwrap_or(1);
     for bucket in buckets {
         // Whatever there is can be seen.
-        let height = (f64::from(PEAK) * bucket.count as f64 / most as f64).ceil() as i32;
+        let height = (f64::from(peak) * bucket.count as f64 / most as f64).ceil() as i32;
         let (from, to) = (axis.x(bucket.above_us() / 1e3), axis.x(bucket.up_to_us / 1e3));
         let bar = [(from, base - height), (to.max(from + 1), base)];
         area.draw(&Rectangle::new(bar, SERIES[4].filled()))?;
