@@ -138,6 +138,11 @@ mod lane;
 mod mapped;
 mod memory;
 mod metal;
+// In a browser no API offers anything, and what is common to them is not used.
+#[cfg_attr(
+    not(any(windows, target_vendor = "apple", target_os = "linux", target_os = "android", target_os = "freebsd")),
+    allow(dead_code, unused_imports)
+)]
 mod native;
 mod open_device;
 mod outputs;

@@ -17,7 +17,6 @@
 
 mod copies;
 mod memory;
-#[cfg_attr(not(any(windows, target_vendor = "apple", target_os = "linux", target_os = "android")), allow(dead_code))]
 mod pages;
 
 pub(super) use copies::{Copies, Copy, CopyQueue, MAX_QUEUES, Region, TransferTicket, are_within};
