@@ -74,7 +74,7 @@ mod tests {
         };
         let all = of(&times);
         for bucket in all.buckets() {
-            let inside = times.iter().filter(|&&us| us > bucket.above_us() * 0.9999 && us <= bucket.up_to_us);
+            let inside = times.iter().filter(|&&us| us > bucket.above_us() * 1.0001 && us <= bucket.up_to_us);
             assert_eq!(bucket.count, 2 * inside.count() as u64, "{bucket:?}");
         }
         assert_eq!(all.buckets().iter().map(|bucket| bucket.count).sum::<u64>(), 14);

@@ -115,7 +115,7 @@ mod tests {
         let text = Csv.export(&report());
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines.len(), 1 + 3 + 3 + 1 + 1 + 3 + 1);
-        let start = "2024-02-29T23:59:59Z,0.1.0,true,host,host memory,none,true,mapped-ring,64,2,4,3,0,queued,measured,,1,2000,,2,0.25,";
+        let start = "2024-02-29T23:59:59Z,0.1.0,true,host,host memory,none,true,mapped-ring,1000000,64,2,4,3,0,queued,measured,,1,2000,,2,0.25,";
         assert!(lines[1].starts_with(start), "{}", lines[1]);
         let value = |key: &str| {
             let index = lines[0].split(',').position(|name| name == key).expect("a column");
@@ -124,12 +124,12 @@ mod tests {
         let keys = ["gpu_copy_gb_s", "gpu_kernel_percent_of_ceiling", "pageable_copy_gb_s", "round_batches"];
         assert_eq!(keys.map(value), ["6", "75", "1", "250"]);
         assert!(
-            lines[7].contains("direct-map,64,2,4,3,0,queued,unsupported,\"no | mapping, \"\"here\"\"\",,"),
+            lines[7].contains("direct-map,1000000,64,2,4,3,0,queued,unsupported,\"no | mapping, \"\"here\"\"\",,"),
             "{}",
             lines[7]
         );
         assert!(lines[8].contains("failed,batch 3 is wrong,,"));
-        assert!(lines[9].contains("mapped-ring,64,2,4,3,3000,queued,measured,,1,1600,"), "{}", lines[9]);
+        assert!(lines[9].contains("mapped-ring,1000000,64,2,4,3,3000,queued,measured,,1,1600,"), "{}", lines[9]);
         assert!(lines[12].contains("crashed,signal 11,,"));
     }
 

@@ -76,11 +76,12 @@ fn section(out: &mut String, report: &Report, device: &DeviceReport) {
     if device.configurations.is_empty() {
         return;
     }
-    out.push_str(&header());
+    let sizes = sizes(device);
+    out.push_str(&header(&sizes));
     // What has no numbers is told once, whatever it was to be used for.
     let idle = |row: &&Configuration| row.settings.is_idle() || !row.is_measured();
     for configuration in device.configurations.iter().filter(idle) {
-        row(out, report, device, configuration);
+        row(out, (report, device), &sizes, configuration);
     }
     overlap(out, report, device);
     if let Some(ceiling) = device.kernel_ceiling_gb_s {
@@ -96,27 +97,31 @@ fn section(out: &mut String, report: &Report, device: &DeviceReport) {
     }
 }
 
-/// The sizes that tables have.
-fn sizes() -> impl Iterator<Item = &'static Size> {
-    SIZES.iter().filter(|size| size.key != "outputs" && !size.is_of_the_consumer())
+/// The sizes that tables have. That of samples stands above them, where there is one.
+fn sizes(device: &DeviceReport) -> Vec<&'static Size> {
+    let mut samples = device.configurations.iter().map(|row| row.settings.sample_bytes);
+    let first = samples.next();
+    let one = samples.all(|bytes| Some(bytes) == first);
+    let hidden = |size: &&Size| size.key == "outputs" || (one && size.key == "sample_bytes");
+    SIZES.iter().filter(|size| !hidden(size) && !size.is_of_the_consumer()).collect()
 }
 
 fn columns() -> impl Iterator<Item = &'static Column> {
     Column::of(Table::Loader).chain(Column::of(Table::Clock))
 }
 
-fn header() -> String {
+fn header(sizes: &[&Size]) -> String {
     let titles: Vec<String> = std::iter::once("strategy".to_owned())
-        .chain(sizes().map(|size| size.title.to_owned()))
+        .chain(sizes.iter().map(|size| size.title.to_owned()))
         .chain(columns().map(Column::heading))
         .collect();
     format!("| {} |\n|---|{}\n", titles.join(" | "), "--:|".repeat(titles.len() - 1))
 }
 
-fn row(out: &mut String, report: &Report, device: &DeviceReport, configuration: &Configuration) {
+fn row(out: &mut String, (report, device): (&Report, &DeviceReport), sizes: &[&Size], configuration: &Configuration) {
     let settings = &configuration.settings;
     let start: Vec<String> =
-        std::iter::once(settings.strategy.to_string()).chain(sizes().map(|size| (size.of)(settings))).collect();
+        std::iter::once(settings.strategy.to_string()).chain(sizes.iter().map(|size| (size.of)(settings))).collect();
     // What has no numbers has its reason instead of the first of them.
     let without = |reason: String| format!("{reason} |{}", " |".repeat(columns().count() - 1));
     let numbers = match &configuration.status {
@@ -137,7 +142,8 @@ fn overlap(out: &mut String, report: &Report, device: &DeviceReport) {
     if measured.iter().all(|row| row.settings.is_idle()) {
         return;
     }
-    let sizes: Vec<&Size> = SIZES.iter().filter(|size| !matches!(size.key, "outputs" | "compute_asked_us")).collect();
+    let mut sizes = sizes(device);
+    sizes.extend(SIZES.iter().filter(|size| size.key == "hand_over"));
     let titles: Vec<String> = std::iter::once("strategy".to_owned())
         .chain(sizes.iter().map(|size| size.title.to_owned()))
         .chain(Column::of(Table::Overlap).map(Column::heading))

@@ -124,6 +124,7 @@ fn steps(strategy: Strategy, compute_us: u32, step_us: f64) -> Configuration {
     for round in &mut row.rounds {
         (round.batches, round.bytes, round.seconds) = (1000, 8_000_000_000, step_us / 1e3);
         (round.samples_s, round.waited_s, round.stats.next_s) = (8e6 / step_us, 0.1, 0.2);
+        round.gb_s = 8e3 / step_us;
     }
     row
 }
