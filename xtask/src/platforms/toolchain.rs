@@ -11,8 +11,10 @@ use crate::{cargo, root};
 const DEBIAN: &[&str] = &["rustc-web", "cargo-web", "rust-web-src", "rust-web-llvm"];
 /// Variables that tell programs which compiler started this one.
 const OURS: &[&str] = &["CARGO", "RUSTC", "RUSTDOC", "RUSTUP_TOOLCHAIN", "RUSTUP_HOME", "CARGO_ENCODED_RUSTFLAGS"];
-/// Optimised a little: the code is run under Wine, or not at all. Its debug information is never read.
-const PROFILE: &[&str] = &["--config", "profile.dev.package.\"*\".opt-level=1"];
+/// Dependencies of tests are optimised a little, since those run under Wine. What never runs here is not: it would cost only time, most of it in
+/// the macros that run while others are compiled.
+const OF_TESTS: &str = "profile.dev.package.\"*\".opt-level=1";
+const OF_OTHERS: &str = "profile.dev.package.\"*\".opt-level=0";
 
 #[derive(Debug, Clone)]
 pub struct Toolchain {
@@ -37,7 +39,8 @@ impl Toolchain {
     /// A call of cargo for the target, with a build folder of its own: `parts` of the standard library beside `std`.
     pub fn cargo(&self, subcommand: &str, parts: &str) -> Command {
         let mut command = if self.from_source { from_source(subcommand, parts) } else { cargo(&[subcommand]) };
-        command.args(["--target", self.triple]).args(PROFILE);
+        let profile = if subcommand == "test" { OF_TESTS } else { OF_OTHERS };
+        command.args(["--target", self.triple, "--config", profile]);
         command.env("CARGO_TARGET_DIR", folder::at("build"));
         command.envs([("CARGO_PROFILE_DEV_DEBUG", "0"), ("CARGO_INCREMENTAL", "0")]);
         command
