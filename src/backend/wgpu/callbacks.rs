@@ -50,17 +50,15 @@ impl WgpuBackend {
         let errors = [memory, internal, validation].map(|scope| pollster::block_on(scope.pop()));
         let ticket = sent?;
         match errors.into_iter().flatten().find_map(|error| own_error(&error)) {
-            Some(error) => {
-                self.send_queued_writes();
-                Err(error)
-            }
+            Some(error) => Err(error),
             None => Ok(ticket),
         }
     }
 
     /// Sends what `write_buffer` has queued for a submission that was refused. wgpu keeps it for the next one, and counts buffers that refused
-    /// commands name as if those had run: a second write there would follow without a barrier, and could be overtaken by the first.
-    fn send_queued_writes(&self) {
+    /// commands name as if those had run: a second write there would follow without a barrier, and could be overtaken by the first. Not where a
+    /// wait for a transfer is staged, which it would take.
+    pub(super) fn send_queued_writes(&self) {
         if let Err(error) = self.guarded(|| self.queue().submit([])) {
             log::debug!("nothing is sent any more: {error}");
         }

@@ -92,17 +92,24 @@ impl WgpuLane {
         output: &WgpuTensor,
     ) -> Result<SubmissionId, SubmitError> {
         self.write_records(records)?;
-        let work = match frames {
-            GpuFrames::Buffer(buffer, offset) => self.send_buffer(At { buffer, offset }, samples, output)?,
-            GpuFrames::Texture(view) => {
-                let view = stored_values(&self.backend, view.texture())?;
-                self.send_texture(&view, output)?
-            }
-        };
-        let id = self.completions.next_id();
+        let sent = self.send_frames(frames, samples, output);
+        if sent.is_err() && !records.is_empty() {
+            self.backend.send_queued_writes();
+        }
+        let (id, work) = (self.completions.next_id(), sent?);
         output.written_by(work.clone());
         self.completions.push(id, None, work);
         Ok(id)
+    }
+
+    fn send_frames(&mut self, frames: GpuFrames<'_>, samples: usize, output: &WgpuTensor) -> Result<Work, SubmitError> {
+        match frames {
+            GpuFrames::Buffer(buffer, offset) => Ok(self.send_buffer(At { buffer, offset }, samples, output)?),
+            GpuFrames::Texture(view) => {
+                let view = stored_values(&self.backend, view.texture())?;
+                Ok(self.send_texture(&view, output)?)
+            }
+        }
     }
 
     fn send_buffer(&self, from: At<'_>, samples: usize, output: &WgpuTensor) -> Result<Work, DeviceError> {

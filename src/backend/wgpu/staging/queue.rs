@@ -43,6 +43,7 @@ impl Staging for WriteBuffer {
     }
 
     fn recover(&mut self, _slot: usize) -> Result<(), DeviceError> {
+        self.backend.send_queued_writes();
         Ok(())
     }
 
@@ -102,6 +103,7 @@ impl Staging for WriteBufferWith {
     }
 
     fn recover(&mut self, _slot: usize) -> Result<(), DeviceError> {
+        self.backend.send_queued_writes();
         Ok(())
     }
 
