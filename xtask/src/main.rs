@@ -91,7 +91,8 @@ fn parse_ocr(args: &[String]) -> Result<Task, String> {
 /// The workspace's root.
 fn root() -> PathBuf {
     let own = env::var_os("CARGO_MANIFEST_DIR").map(PathBuf::from);
-    own.and_then(|dir| dir.parent().map(PathBuf::from)).unwrap_or_else(|| PathBuf::from("."))
+    let here = || env::current_dir().unwrap_or_else(|_| PathBuf::from("."));
+    own.and_then(|dir| dir.parent().map(PathBuf::from)).unwrap_or_else(here)
 }
 
 /// Where cargo builds.

@@ -99,6 +99,8 @@ pub struct Seen {
     pub totals: Totals,
     pub skips: BTreeSet<String>,
     pub errors: Vec<String>,
+    /// Tests that passed since the last program's counts.
+    passed: u64,
 }
 
 impl Seen {
@@ -108,6 +110,11 @@ impl Seen {
         if let Some(result) = test_result(line) {
             self.totals.passed += result.passed;
             self.totals.failed += result.failed;
+            self.passed = 0;
+        } else if is_passed_test(line) {
+            self.passed += 1;
+        } else if is_start(line) {
+            self.broken_off();
         }
         if line.starts_with("skipped: ") {
             self.skips.insert(line.to_owned());
@@ -115,6 +122,11 @@ impl Seen {
         if is_validation_error(line) {
             self.errors.push(line.trim_start().to_owned());
         }
+    }
+
+    /// Counts what passed in a program that did not come to its own counts.
+    pub fn broken_off(&mut self) {
+        self.totals.passed += std::mem::take(&mut self.passed);
     }
 }
 
@@ -131,6 +143,7 @@ fn run(command: &mut Command, name: &str) -> (bool, Seen) {
         false
     });
     let mut seen = seen.into_inner().unwrap_or_else(PoisonError::into_inner);
+    seen.broken_off();
     let skips = fs::read(&log).unwrap_or_default();
     String::from_utf8_lossy(&skips).lines().for_each(|line| seen.line(line));
     (passed, seen)
@@ -165,6 +178,16 @@ fn test_result(line: &str) -> Option<Totals> {
     Some(Totals { passed: count("passed")?, failed: count("failed")? })
 }
 
+/// Whether the line tells of one test that passed.
+fn is_passed_test(line: &str) -> bool {
+    line.strip_prefix("test ").is_some_and(|rest| rest.ends_with(" ... ok"))
+}
+
+/// Whether a program says that it begins.
+fn is_start(line: &str) -> bool {
+    line.strip_prefix("running ").is_some_and(|rest| rest.ends_with(" tests") || rest == "1 test")
+}
+
 /// Whether the line comes from a Vulkan validation error: as wgpu logs it at level error, or as the layers print it.
 fn is_validation_error(line: &str) -> bool {
     ["VALIDATION [", "Validation Error:", "VUID-"].iter().any(|mark| line.contains(mark))
@@ -197,6 +220,18 @@ mod tests {
         ]);
         assert_eq!(seen.totals, Totals { passed: 18, failed: 3 });
         assert!(seen.skips.is_empty() && seen.errors.is_empty());
+    }
+
+    #[test]
+    fn what_passed_before_a_program_was_killed_counts() {
+        let whole = "test result: ok. 2 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out\n";
+        let mut seen = seen(&["test a ... ok\n", "test b ... ok\n", whole, "test c ... ok\n", "test d ... "]);
+        seen.broken_off();
+        assert_eq!(seen.totals, Totals { passed: 3, failed: 0 });
+        seen.line("test e ... ok\n");
+        seen.line("running 1 test\n");
+        seen.line("test result: FAILED. 0 passed; 1 failed; 0 ignored\n");
+        assert_eq!(seen.totals, Totals { passed: 4, failed: 1 });
     }
 
     #[test]

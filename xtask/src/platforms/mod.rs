@@ -43,11 +43,13 @@ pub fn platforms(options: &Options) -> bool {
             return false;
         }
     };
+    let start = Instant::now();
     let builds = Builds { install: options.install, native: OnceCell::new(), windows: OnceCell::new() };
     let lines: Vec<Line> = chosen.iter().map(|platform| line(platform, &builds)).collect();
     let total = table::total(&lines);
     println!("\n{}", table::render(&lines));
-    println!("platforms: {} passed, {} failed, {} skipped", total.passed, total.failed, total.skipped);
+    let took = start.elapsed().as_secs();
+    println!("platforms: {} passed, {} failed, {} skipped, {took} s", total.passed, total.failed, total.skipped);
     lines.iter().all(|line| line.outcome.is_good())
 }
 
