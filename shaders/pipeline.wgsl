@@ -1,6 +1,6 @@
 // Frames become a network's input: each pixel of the tensor is a weighted sum of the frame's pixels, as its sample's record says, and
 // then one linear map of its components, a scale and a sum. Follows half.wgsl, pipeline_frame.wgsl and
-// pipeline_span.wgsl.
+// pipeline_span.wgsl, and is followed by pipeline_near.wgsl.
 //
 // All that is constant for a lane is an override. A record holds what differs from sample to sample; `Geometry::words` says how it is
 // laid out. Positions are counted in whole numbers, so that where a pixel lies between two others is as exact in a frame of 8K as in a
@@ -37,11 +37,12 @@ override fill2: f32;
 override least: f32; // of a byte, before the zero point is added
 override most: f32;
 override zero_point: i32;
-override tile_rows: u32; // at most as many as columns
+override tile_rows: u32; // MOST_ROWS at most
 override threads: u32; // of each pixel: more than one only where all of a tile's rows are made at once
 
 const GROUP = 256u;
 const COLUMNS = 32u; // of a tile
+const MOST_ROWS = 64u;
 const MOST_TAPS = 32u; // of which weights are kept
 
 // Elements of a word.
@@ -63,7 +64,7 @@ struct Run {
 @group(0) @binding(3) var<uniform> run: Run;
 
 // Of the rows of a pixel's window every `stride`-th, from `part` on, weighted: all such parts add up to the mean.
-fn mean_of(frame: Frame, across: Span, down: Span, kept: bool, places: vec2<u32>, part: u32, stride: u32) -> vec3<f32> {
+fn mean_of(frame: Frame, across: Span, down: Span, is_kept: bool, places: vec2<u32>, part: u32, stride: u32) -> vec3<f32> {
     var mean = vec3<f32>(0.0);
     for (var v = part; v < down.count; v += stride) {
         let y = down.begin + v;
@@ -77,14 +78,14 @@ fn mean_of(frame: Frame, across: Span, down: Span, kept: bool, places: vec2<u32>
                 let b = stored_at(frame, x + 1u, y);
                 let c = stored_at(frame, x + 2u, y);
                 let d = stored_at(frame, x + 3u, y);
-                line += a * weight_at(across, kept, places.x, u) + b * weight_at(across, kept, places.x, u + 1u);
-                line += c * weight_at(across, kept, places.x, u + 2u) + d * weight_at(across, kept, places.x, u + 3u);
+                line += a * weight_at(across, is_kept, places.x, u) + b * weight_at(across, is_kept, places.x, u + 1u);
+                line += c * weight_at(across, is_kept, places.x, u + 2u) + d * weight_at(across, is_kept, places.x, u + 3u);
             }
         }
         for (; u < across.count; u++) {
-            line += stored_at(frame, across.begin + u, y) * weight_at(across, kept, places.x, u);
+            line += stored_at(frame, across.begin + u, y) * weight_at(across, is_kept, places.x, u);
         }
-        mean += line * weight_at(down, kept, places.y, v);
+        mean += line * weight_at(down, is_kept, places.y, v);
     }
     return mean;
 }
@@ -100,10 +101,14 @@ fn mean_of_few(frame: Frame, across: Span, down: Span, places: vec2<u32>) -> vec
     let b = stored_at(frame, x.y, y.x);
     let c = stored_at(frame, x.x, y.y);
     let d = stored_at(frame, x.y, y.y);
-    let left = weights[places.x];
-    let right = weights[2u * COLUMNS + places.x];
-    return (a * left + b * right) * weights[places.y] + (c * left + d * right) * weights[2u * COLUMNS + places.y];
+    let left = kept_weight(0u, places.x);
+    let right = kept_weight(1u, places.x);
+    return (a * left + b * right) * kept_weight(0u, places.y) + (c * left + d * right) * kept_weight(1u, places.y);
 }
+
+// Of the tile's sample: the most pixels that a column or a row has, and whether no channel is mixed of several components.
+var<workgroup> most_pixels: u32;
+var<workgroup> is_plain: u32;
 
 // The most pixels that a column or a row of a sample has. Rounding may add one where the filter is widened.
 fn most_taps(sample: u32) -> u32 {
@@ -133,15 +138,19 @@ fn color_of(sample: u32) -> Color {
     return Color(records[record + 3u], records[record + 4u], records[record + 5u]);
 }
 
-// The channels of a pixel, ready to be rounded.
-fn channels_of(mean: vec3<f32>, color: Color, inside: bool) -> vec3<f32> {
+// The channels of a pixel, mixed of its components, as far as a byte holds them.
+fn mixed_of(mean: vec3<f32>, color: Color) -> vec3<f32> {
     let stored = vec4<f32>(mean, 1.0);
     var mixed = mean;
     if !keeps_values {
         mixed = vec3<f32>(dot(color.red, stored), dot(color.green, stored), dot(color.blue, stored));
     }
-    let cut = clamp(mixed, vec3<f32>(0.0), vec3<f32>(255.0));
-    let scaled = cut * vec3<f32>(scale0, scale1, scale2) + vec3<f32>(bias0, bias1, bias2);
+    return clamp(mixed, vec3<f32>(0.0), vec3<f32>(255.0));
+}
+
+// The channels of a pixel, ready to be rounded.
+fn channels_of(mixed: vec3<f32>, inside: bool) -> vec3<f32> {
+    let scaled = mixed * vec3<f32>(scale0, scale1, scale2) + vec3<f32>(bias0, bias1, bias2);
     return select(vec3<f32>(fill0, fill1, fill2), scaled, inside);
 }
 
@@ -150,7 +159,7 @@ fn pixel_of(sample: u32, x: u32, y: u32) -> vec3<f32> {
     let across = span_of(sample, 0u, x);
     let down = span_of(sample, 1u, y);
     let mean = mean_of(frame_of(sample), across, down, false, vec2<u32>(0u), 0u, 1u);
-    return channels_of(mean, color_of(sample), across.count > 0u && down.count > 0u);
+    return channels_of(mixed_of(mean, color_of(sample)), across.count > 0u && down.count > 0u);
 }
 
 // The elements of a word, as many as it has.
@@ -172,20 +181,41 @@ fn word_of(values: vec4<f32>) -> u32 {
     return bytes.x | (bytes.y << 8u) | (bytes.z << 16u) | (bytes.w << 24u);
 }
 
-// The columns and the rows of a tile whose first pixel this is.
+// Of a tile's columns or rows the first and the last one that are not filled; the last one comes first where there are none.
+fn edges_of(sample: u32, axis: u32, tile: vec2<u32>) -> vec2<i32> {
+    let placed = vec4<i32>(records[(run.first + sample) * 6u + 1u]);
+    let start = vec2<i32>(tile)[axis];
+    let end = min(start + vec2<i32>(i32(COLUMNS), i32(tile_rows))[axis], vec2<i32>(i32(width), i32(height))[axis]);
+    return vec2<i32>(max(start, placed.zw[axis]), min(end, placed.zw[axis] + placed.xy[axis]) - 1);
+}
+
+// What is known of a tile whose first pixel this is: some threads find its columns and rows, others where they end, and what is so of its
+// sample.
 fn measure(sample: u32, tile: vec2<u32>, local: u32) {
-    let axis = local / COLUMNS;
-    let place = local % COLUMNS;
-    if axis > 1u || (axis == 1u && place >= tile_rows) {
-        return;
-    }
-    let span = span_of(sample, axis, select(tile.x, tile.y, axis == 1u) + place);
-    spans[local] = span;
-    for (var tap = 0u; tap < min(span.count, MOST_TAPS); tap++) {
-        weights[tap * 2u * COLUMNS + local] = weight_at(span, false, 0u, tap);
-    }
-    if span.count < 2u {
-        weights[2u * COLUMNS + local] = 0.0;
+    if local < places {
+        let axis = select(0u, 1u, local >= COLUMNS);
+        let span = span_of(sample, axis, select(tile.x + local, tile.y + local - COLUMNS, axis == 1u));
+        spans[local] = span;
+        for (var tap = 0u; tap < min(span.count, MOST_TAPS); tap++) {
+            kept[tap * places + local] = bitcast<u32>(weight_at(span, false, 0u, tap));
+        }
+        if span.count < 2u {
+            kept[places + local] = bitcast<u32>(0.0);
+        }
+        near_weights[local] = near_weights_of(span, axis, local);
+    } else if local >= EDGES && local < EDGES + 4u {
+        let axis = (local - EDGES) / 2u;
+        let edges = edges_of(sample, axis, tile);
+        spans[local] = Span(0u, 0u, 0.0, 1.0, 1.0);
+        if edges.x <= edges.y {
+            spans[local] = span_of(sample, axis, u32(edges[local % 2u]));
+        }
+    } else if local == EDGES + 32u {
+        most_pixels = most_taps(sample);
+    } else if local == EDGES + 64u {
+        let color = color_of(sample);
+        let plain = color.red == vec4<f32>(1.0, 0.0, 0.0, 0.0) & color.green == vec4<f32>(0.0, 1.0, 0.0, 0.0);
+        is_plain = u32(all(plain & color.blue == vec4<f32>(0.0, 0.0, 1.0, 0.0)));
     }
 }
 
@@ -231,13 +261,22 @@ fn pipeline(
     if bound {
         measure(sample, tile, local);
     }
-    let most = most_taps(sample);
     let frame = frame_of(sample);
     let color = color_of(sample);
     let column = (local % abreast) * each;
     let line = local / abreast;
     let part = line % threads;
     workgroupBarrier();
+    let near = part_of(sample);
+    let is_near = bound && can_be_near(sample) && near.size.y * near.stride / 4u + BEYOND <= ROOM;
+    if is_near {
+        read_part(near, local);
+    }
+    workgroupBarrier();
+    if is_near {
+        make_near(sample, tile, near, color, local);
+        return;
+    }
     for (var first = 0u; first < tile_rows; first += lines) {
         let row = first + line / threads;
         let x = tile.x + column;
@@ -254,25 +293,28 @@ fn pipeline(
                 inside = across.count > 0u && down.count > 0u;
                 if !inside {
                     // Nothing is read.
-                } else if most <= 2u {
+                } else if most_pixels <= 2u {
                     if part == 0u {
                         mean = mean_of_few(frame, across, down, places);
                     }
-                } else if most <= MOST_TAPS {
+                } else if most_pixels <= MOST_TAPS {
                     mean = mean_of(frame, across, down, true, places, part, threads);
                 } else {
                     mean = mean_of(frame, across, down, false, places, part, threads);
                 }
             }
             if threads > 1u {
-                parts[local] = mean;
+                for (var component = 0u; component < 3u; component++) {
+                    kept[parts + component * GROUP + local] = bitcast<u32>(mean[component]);
+                }
                 workgroupBarrier();
                 for (var other = 1u; part == 0u && other < threads; other++) {
-                    mean += parts[local + other * abreast];
+                    let from_other = parts + local + other * abreast;
+                    mean += bitcast<vec3<f32>>(vec3<u32>(kept[from_other], kept[from_other + GROUP], kept[from_other + 2u * GROUP]));
                 }
                 workgroupBarrier();
             }
-            values[at] = channels_of(mean, color, inside);
+            values[at] = channels_of(mixed_of(mean, color), inside);
         }
         if wanted && part == 0u {
             write(sample, (y * width + x) / each, values[0], values[1], values[2], values[3]);

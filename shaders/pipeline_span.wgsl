@@ -102,17 +102,23 @@ fn span_of(sample: u32, axis: u32, position: u32) -> Span {
     return result;
 }
 
-// Of a tile's columns, and then of its rows.
-var<workgroup> spans: array<Span, 64>;
-// Divided by their sum, and at least two of each span, the second of which may be zero.
-var<workgroup> weights: array<f32, 2048>;
-// Of pixels that threads share.
-var<workgroup> parts: array<vec3<f32>, 256>;
+// Of a tile's columns, and then of its rows; behind them those of the first column that is not filled and of the last one, and of such rows.
+var<workgroup> spans: array<Span, 100>;
+const EDGES = COLUMNS + MOST_ROWS;
+override places: u32 = COLUMNS + tile_rows;
+// Weights, divided by their sum, and at least two of each span, the second of which may be zero; behind them parts of pixels that threads
+// share. pipeline_near.wgsl keeps part of the frame there instead.
+var<workgroup> kept: array<u32, 3072>;
+override parts: u32 = MOST_TAPS * places;
+
+fn kept_weight(tap: u32, place: u32) -> f32 {
+    return bitcast<f32>(kept[tap * places + place]);
+}
 
 // Of a pixel of a span, which is kept as that of number `place`, or else is computed.
-fn weight_at(span: Span, kept: bool, place: u32, tap: u32) -> f32 {
-    if kept {
-        return weights[tap * 2u * COLUMNS + place];
+fn weight_at(span: Span, is_kept: bool, place: u32, tap: u32) -> f32 {
+    if is_kept {
+        return kept_weight(tap, place);
     }
     return weight_of(span.first + f32(tap) * span.shrink) * span.scale;
 }

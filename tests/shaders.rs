@@ -10,7 +10,8 @@ const PIPELINE: &str = concat!(
     include_str!("../shaders/half.wgsl"),
     include_str!("../shaders/pipeline_frame.wgsl"),
     include_str!("../shaders/pipeline_span.wgsl"),
-    include_str!("../shaders/pipeline.wgsl")
+    include_str!("../shaders/pipeline.wgsl"),
+    include_str!("../shaders/pipeline_near.wgsl")
 );
 /// The ways to pack halves.
 const PACK: [&str; 2] = [include_str!("../shaders/pack_builtin.wgsl"), include_str!("../shaders/pack_integer.wgsl")];

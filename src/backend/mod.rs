@@ -60,6 +60,8 @@ pub mod host;
 mod info;
 pub mod select;
 mod step;
+#[cfg(any(feature = "cuda", feature = "wgpu"))]
+mod tiles;
 mod times;
 #[cfg(feature = "wgpu")]
 pub mod wgpu;

@@ -46,10 +46,13 @@ impl Modules {
         let Some(image) = spec.preprocess.plan(sample).ok().flatten() else { return Ok(Vec::new()) };
         let (module, records) = (Module::load(&self.context, PIPELINE)?, PipelinePlan::records_offset(&spec.layout));
         let plans = std::iter::once(image).chain(spec.preprocess.masks(sample).unwrap_or_default());
+        let geometry = PipelinePlan::record_field(sample).ok().and_then(|number| output.field(number));
         let kernels = plans.filter_map(|plan| {
             let field = output.field(plan.field)?;
-            let places = PipelinePlaces { frames: field.slot_offset, records, tensor: field.desc.offset };
-            Some(Pipelined::new(&module, pipeline::variant(&plan), pipeline::lane(&plan), places))
+            let told = geometry.filter(|_| !plan.is_mask).map(|field| field.desc.offset);
+            let places = PipelinePlaces { frames: field.slot_offset, records, tensor: field.desc.offset, told };
+            let lane = pipeline::lane(&plan, spec.layout.batch_size());
+            Some(Pipelined::new(&module, pipeline::variant(&plan), lane, places))
         });
         kernels.collect()
     }
@@ -119,8 +122,8 @@ impl Kernels {
         self.normalized.is_some() || !self.pipelined.is_empty()
     }
 
-    /// Queues what turns `samples` samples in `from` into the tensor, whose other fields are in `to` already; where there is nothing
-    /// to compute `from` is `to`.
+    /// Queues what turns `samples` samples in `from` into the tensor, with their geometry, whose other fields are in `to` already; where
+    /// there is nothing to compute `from` is `to`.
     pub(super) fn launch(
         &self,
         stream: &CudaStream,

@@ -17,7 +17,7 @@ use crate::backend::completions::Completions;
 use crate::backend::{Footprint, LaneSpec, Strategy};
 use crate::error::{DeviceError, OpenError};
 use crate::memory::StableHostMemory;
-use crate::preprocess::OutputLayout;
+use crate::preprocess::{OutputField, OutputLayout, PipelinePlan};
 use crate::staging::SlotPool;
 
 impl CudaLane {
@@ -46,7 +46,7 @@ impl CudaLane {
             abandoned: Vec::with_capacity(count),
             kernels,
             output_bytes: tensors.bytes(),
-            beside: tensors.clone().copied_beside(&spec.preprocess),
+            beside: beside(spec, tensors.clone()),
             tensors,
             timing: timing.transpose().map_err(failed)?,
             upload,
@@ -97,4 +97,12 @@ fn register(backend: &CudaBackend, memory: &Arc<dyn StableHostMemory>) -> Result
         );
         budget.error(bytes, &cause)
     })
+}
+
+/// The tensors that are copied: the kernel of a pipeline writes its records itself.
+fn beside(spec: &LaneSpec, tensors: OutputLayout) -> Vec<OutputField> {
+    let geometry = spec.preprocess.plan(spec.layout.sample()).ok().flatten();
+    let geometry = geometry.and_then(|_| PipelinePlan::record_field(spec.layout.sample()).ok());
+    let copied = tensors.copied_beside(&spec.preprocess).into_iter();
+    copied.filter(|field| Some(field.field) != geometry).collect()
 }

@@ -1,8 +1,12 @@
 //! What the kernels of `shaders/pipeline.cu` are given for a lane.
 
-use super::driver::{PipelineLane, PipelineVariant, Tiles};
+use super::driver::{PipelineLane, PipelineVariant};
+use crate::backend::tiles::Tiles;
 use crate::layout::{ChromaSiting, FrameLayout, PixelFormat};
 use crate::preprocess::{Filter, PipelinePlan, TensorLayout, TensorType};
+
+/// Rows of a tile that a block makes at once.
+const LINES: u32 = 8;
 
 /// Which kernel it is.
 pub(super) fn variant(plan: &PipelinePlan) -> PipelineVariant {
@@ -21,14 +25,15 @@ pub(super) fn variant(plan: &PipelinePlan) -> PipelineVariant {
     PipelineVariant { format, filter }
 }
 
-/// Its parameters.
-pub(super) fn lane(plan: &PipelinePlan) -> PipelineLane {
+/// Its parameters for batches of so many samples, and the tiles of a sample beside and below each other.
+pub(super) fn lane(plan: &PipelinePlan, batch: usize) -> (PipelineLane, (u32, u32)) {
+    let tiles = Tiles::of(plan, batch, 1);
     let (pipeline, frame, affine) = (&plan.pipeline, &plan.frame, plan.affine());
     let [_, plane1, plane2] = frame.plane_offsets().map(count);
     let (height, width) = (count(plan.size.0), count(plan.size.1));
     let (least, most) = pipeline.dtype.range();
     let zero_point = pipeline.dtype.quantization().map_or(0, |quantization| quantization.zero_point);
-    PipelineLane {
+    let lane = PipelineLane {
         sample_bytes: frame.byte_len() as u64,
         pitch: count(frame.pitch()),
         frame_width: count(frame.width()),
@@ -49,14 +54,17 @@ pub(super) fn lane(plan: &PipelinePlan) -> PipelineLane {
             TensorType::Bf16 => 2,
             TensorType::U8(_) | TensorType::I8(_) => 3,
         },
-        tiles: Tiles::default(),
+        rows: count(tiles.rows),
+        rows_each: if tiles.sharers > 1 { 0 } else { count(tiles.rows) / LINES },
+        sharers: tiles.sharers.ilog2(),
         zero_point,
         least: (least - zero_point) as f32,
         most: (most - zero_point) as f32,
         scale: affine.map(|(scale, ..)| scale),
         bias: affine.map(|(_, bias, _)| bias),
         fill: affine.map(|(.., fill)| fill),
-    }
+    };
+    (lane, (count(tiles.across), count(tiles.down)))
 }
 
 /// Whether each pixel of four bytes is a word of its own.
@@ -73,7 +81,7 @@ fn count(value: usize) -> u32 {
 mod tests {
     use super::*;
     use crate::layout::{SampleLayout, Yuv};
-    use crate::preprocess::{Pipeline, Resize};
+    use crate::preprocess::Pipeline;
 
     #[test]
     fn every_kernel_that_can_be_asked_for_is_in_the_module() {
@@ -89,17 +97,5 @@ mod tests {
                 assert!(module.contains(&format!(".entry {name}(")), "{name} is in no module");
             }
         }
-    }
-
-    #[test]
-    fn few_pixels_are_cut_into_smaller_tiles_and_shared_by_threads_where_each_is_made_of_many() {
-        let rows = |side, samples| {
-            let sample = SampleLayout::image(448, 448, 3).expect("an image");
-            let resize = Resize::Exact { height: side, width: side };
-            let plan = PipelinePlan::new(&Pipeline::new().with_resize(resize), &sample).expect("it fits");
-            lane(&plan).tiles(samples).rows
-        };
-        assert_eq!([rows(225, 64), rows(225, 8), rows(225, 1)], [32, 8, 8]);
-        assert_eq!([rows(224, 64), rows(224, 8), rows(224, 1)], [32, 8, 2]);
     }
 }

@@ -76,9 +76,23 @@ impl Function {
     ) -> Result<(), DriverError> {
         let blocks = u32::try_from(blocks).ok().filter(|&blocks| blocks <= i32::MAX as u32);
         let blocks = blocks.ok_or(DriverError(sys::CUresult::CUDA_ERROR_INVALID_VALUE))?;
+        // SAFETY: the caller's promise.
+        unsafe { self.launch_grid(stream, (blocks, 1, 1), args) }
+    }
+
+    /// The same for blocks in three dimensions.
+    ///
+    /// # Safety
+    /// As [`launch`](Self::launch).
+    pub(super) unsafe fn launch_grid(
+        &self,
+        stream: &CudaStream,
+        grid: (u32, u32, u32),
+        args: &mut [*mut c_void],
+    ) -> Result<(), DriverError> {
         bind(&self.module.context)?;
         // SAFETY: the caller's promise; the driver has copied the parameters when this returns.
-        unsafe { result::launch_kernel(self.raw, (blocks, 1, 1), (GROUP, 1, 1), 0, stream.cu_stream(), args) }
+        unsafe { result::launch_kernel(self.raw, grid, (GROUP, 1, 1), 0, stream.cu_stream(), args) }
     }
 }
 

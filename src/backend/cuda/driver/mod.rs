@@ -36,7 +36,7 @@ pub(super) use limits::memlock;
 pub(super) use memory::{DeviceMemory, Memory, PinKind};
 pub(super) use normalize::{Affine, Gathered, Normalized, Shape};
 pub(super) use nvml::Nvml;
-pub(super) use pipeline::{PipelineLane, PipelinePlaces, PipelineVariant, Pipelined, Tiles};
+pub(super) use pipeline::{PipelineLane, PipelinePlaces, PipelineVariant, Pipelined};
 pub(super) use reader::RegisteredReader;
 pub(super) use register::Registration;
 pub(super) use sums::{Copied, Samples, Sums};

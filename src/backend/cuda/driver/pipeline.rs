@@ -9,10 +9,8 @@ use super::launch::{Function, Module, arg, check};
 
 /// Bytes of a sample's record.
 const RECORD: usize = 96;
-/// Columns of a tile, as the kernels have it.
-const COLUMNS: u32 = 32;
-/// Blocks that give every multiprocessor of a large device several.
-const MANY: u64 = 1024;
+/// Samples of a launch, at most.
+const MOST_SAMPLES: usize = 65_535;
 
 /// What the kernels take for a lane, in their order.
 #[repr(C)]
@@ -39,8 +37,12 @@ pub(in super::super) struct PipelineLane {
     pub(in super::super) planar: u32,
     /// 0 f32, 1 f16, 2 bf16, 3 bytes.
     pub(in super::super) dtype: u32,
-    /// Chosen for each launch.
-    pub(in super::super) tiles: Tiles,
+    /// Of a tile.
+    pub(in super::super) rows: u32,
+    /// Of a thread, or none where several share each pixel.
+    pub(in super::super) rows_each: u32,
+    /// Of a pixel, as a power of two.
+    pub(in super::super) sharers: u32,
     pub(in super::super) zero_point: i32,
     /// Of a byte, before the zero point is added.
     pub(in super::super) least: f32,
@@ -51,32 +53,7 @@ pub(in super::super) struct PipelineLane {
     pub(in super::super) fill: [f32; 3],
 }
 
-/// How a sample's tensor is divided among blocks.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(in super::super) struct Tiles {
-    /// Of a sample.
-    count: u32,
-    across: u32,
-    /// Rows of a tile: 32 or 8, or 2 of which four threads share each pixel.
-    pub(in super::super) rows: u32,
-}
-
 impl PipelineLane {
-    /// The tiles for so many samples: the largest of which there are many, so that what a tile is computed with is computed once for most
-    /// pixels. Pixels that are made of many are shared by threads where they are few.
-    pub(in super::super) fn tiles(&self, samples: u64) -> Tiles {
-        let of = |rows: u32| {
-            let across = self.width.div_ceil(COLUMNS);
-            Tiles { count: across * self.height.div_ceil(rows), across, rows }
-        };
-        let shrinks = self.antialias != 0
-            && u64::from(self.frame_width) * u64::from(self.frame_height)
-                >= 4 * u64::from(self.width) * u64::from(self.height);
-        let fewest = of(if shrinks { 2 } else { 8 });
-        [32, 8].map(of).into_iter().find(|tiles| samples * u64::from(tiles.count) >= MANY).unwrap_or(fewest)
-    }
-
     fn sample_tensor_bytes(&self) -> u64 {
         let element = match self.dtype {
             0 => 4,
@@ -107,12 +84,16 @@ pub(in super::super) struct PipelinePlaces {
     pub(in super::super) frames: usize,
     pub(in super::super) records: usize,
     pub(in super::super) tensor: usize,
+    /// Where the records are written too.
+    pub(in super::super) told: Option<usize>,
 }
 
 /// The kernel of one field of a lane with a pipeline.
 #[derive(Debug)]
 pub(in super::super) struct Pipelined {
     lane: PipelineLane,
+    /// Tiles of a sample, beside and below each other.
+    tiles: (u32, u32),
     places: PipelinePlaces,
     function: Function,
 }
@@ -121,10 +102,10 @@ impl Pipelined {
     pub(in super::super) fn new(
         module: &Arc<Module>,
         variant: PipelineVariant,
-        lane: PipelineLane,
+        (lane, tiles): (PipelineLane, (u32, u32)),
         places: PipelinePlaces,
     ) -> Result<Self, DriverError> {
-        Ok(Self { lane, places, function: Function::new(module, &variant.name())? })
+        Ok(Self { lane, tiles, places, function: Function::new(module, &variant.name())? })
     }
 
     /// Queues the kernel for the first `samples` samples of a slot's bytes.
@@ -135,19 +116,25 @@ impl Pipelined {
         to: &DeviceMemory,
         samples: usize,
     ) -> Result<(), DriverError> {
-        let count = samples as u64;
-        let lane = &PipelineLane { tiles: self.lane.tiles(count), ..self.lane };
-        let PipelinePlaces { frames, records, tensor } = self.places;
+        let (count, lane) = (samples as u64, &self.lane);
+        let PipelinePlaces { frames, records, tensor, told } = self.places;
         check(samples > 0 && frames as u64 + count * lane.sample_bytes <= records as u64)?;
-        check([frames, records, tensor].iter().all(|at| at.is_multiple_of(4)))?;
+        check([frames, records, tensor, told.unwrap_or(0)].iter().all(|at| at.is_multiple_of(4)))?;
+        check(told.is_none_or(|told| told + samples * RECORD <= to.bytes()))?;
         check(records + samples * RECORD <= slot.bytes())?;
         check(tensor as u64 + count * lane.sample_tensor_bytes() <= to.bytes() as u64)?;
-        let (frames, records) = (slot.address + frames as u64, slot.address + records as u64);
-        let tensor = to.address + tensor as u64;
-        let mut args = [arg(&frames), arg(&records), arg(&tensor), arg(lane)];
-        // SAFETY: these are the parameters of every kernel of `pipeline.cu`. It writes the samples' elements, which fit the tensor, and
-        // reads their records and frames, which lie in the slot. Which of a frame's bytes those are is for the record to say, which the
-        // loader computes inside of the frame.
-        unsafe { self.function.launch(stream, count * u64::from(lane.tiles.count), &mut args) }
+        (0..samples).step_by(MOST_SAMPLES).try_for_each(|first| {
+            let skipped = |each: u64| first as u64 * each;
+            let frames = slot.address + frames as u64 + skipped(lane.sample_bytes);
+            let records = slot.address + records as u64 + skipped(RECORD as u64);
+            let tensor = to.address + tensor as u64 + skipped(lane.sample_tensor_bytes());
+            let told = told.map_or(0, |told| to.address + told as u64 + skipped(RECORD as u64));
+            let grid = (self.tiles.0, self.tiles.1, (samples - first).min(MOST_SAMPLES) as u32);
+            let mut args = [arg(&frames), arg(&records), arg(&tensor), arg(&told), arg(lane)];
+            // SAFETY: these are the parameters of every kernel of `pipeline.cu`. It writes the samples' elements and their records, which fit
+            // the output, and reads their records and frames, which lie in the slot. Which of a frame's bytes those are is for the record to
+            // say, which the loader computes inside of the frame.
+            unsafe { self.function.launch_grid(stream, grid, &mut args) }
+        })
     }
 }

@@ -5,6 +5,7 @@
 
 mod fingerprint;
 mod gather;
+mod module;
 mod normalize;
 mod pipeline;
 mod program;

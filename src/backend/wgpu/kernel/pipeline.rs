@@ -12,7 +12,8 @@ const SHADER: &str = concat!(
     include_str!("../../../../shaders/half.wgsl"),
     include_str!("../../../../shaders/pipeline_frame.wgsl"),
     include_str!("../../../../shaders/pipeline_span.wgsl"),
-    include_str!("../../../../shaders/pipeline.wgsl")
+    include_str!("../../../../shaders/pipeline.wgsl"),
+    include_str!("../../../../shaders/pipeline_near.wgsl")
 );
 
 /// The kernels for one lane's frames: for the image's, and for those of each mask.

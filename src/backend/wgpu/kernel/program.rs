@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use super::module::module;
 use crate::error::{DeviceError, OpenError};
 
 /// Threads of a workgroup, as the shaders declare.
@@ -99,10 +100,7 @@ impl Program {
         groups: &[&[StorageEntry]],
     ) -> Self {
         let label = Some(entry);
-        let module = device.create_shader_module(wgpu::ShaderModuleDescriptor {
-            label,
-            source: wgpu::ShaderSource::Wgsl(shader.into()),
-        });
+        let module = module(device, label, shader);
         let layouts: Vec<_> = groups.iter().map(|entries| group_layout(device, entry, entries)).collect();
         let pipeline_layout = device.create_pipeline_layout(&wgpu::PipelineLayoutDescriptor {
             label,
