@@ -169,6 +169,11 @@ pub trait Backend: sealed::Sealed + Clone + Send + Sync + 'static {
     fn consumer(&self) -> Result<Self::Consumer, DeviceError>;
 }
 
+/// How long a caller that waits for a tensor looks out before it sleeps: an interrupt's way through the driver takes longer than a
+/// small batch.
+#[cfg(any(feature = "cuda", feature = "wgpu"))]
+const LOOK_OUT: Duration = Duration::from_micros(150);
+
 /// Keeps the traits of this module to the crate.
 pub(crate) mod sealed {
     /// Of the crate's own types.

@@ -1,6 +1,7 @@
 //! Tensors in device memory.
 
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Instant;
 
 use cudarc::driver::{CudaStream, DriverError};
 
@@ -8,7 +9,7 @@ use super::device::CudaBackend;
 use super::driver::{self, DeviceMemory, Event};
 use super::kernel::fingerprint_bytes;
 use super::uses::Uses;
-use crate::backend::Tensor;
+use crate::backend::{LOOK_OUT, Tensor};
 use crate::error::DeviceError;
 use crate::preprocess::{Fingerprint, TensorDesc};
 
@@ -116,6 +117,12 @@ impl Tensor for CudaTensor {
     fn wait(&self) -> Result<(), DeviceError> {
         let lost = self.0.backend.lost();
         lost.check()?;
+        let start = Instant::now();
+        while start.elapsed() < LOOK_OUT {
+            if self.0.ready.is_reached().map_err(|error| lost.error("waiting for a tensor", error))? {
+                return Ok(());
+            }
+        }
         // Sleeps: the event is one that blocks.
         self.0.ready.wait().map_err(|error| lost.error("waiting for a tensor", error))
     }

@@ -1,13 +1,13 @@
 //! Tensors in device buffers.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use super::device::WgpuBackend;
 use super::kernel::{Bindings, GatherOutput, fingerprint_bytes};
 use super::native::RawBuffer;
 use super::work::{Ended, Work};
-use crate::backend::{Api, Tensor};
+use crate::backend::{Api, LOOK_OUT, Tensor};
 use crate::error::DeviceError;
 use crate::preprocess::{Fingerprint, TensorDesc};
 
@@ -60,10 +60,6 @@ impl TensorMemory {
         self.written.as_ref().map_or(&self.buffer, |written| &written.buffer)
     }
 }
-
-/// How long a caller that waits for a tensor looks out before it sleeps: an interrupt's way through the driver takes longer than a
-/// small batch.
-const LOOK_OUT: Duration = Duration::from_micros(150);
 
 impl WgpuTensor {
     pub(super) fn new(
