@@ -119,9 +119,9 @@ fn mistakes_have_their_exit_codes_before_anything_is_measured() {
 #[cfg(unix)]
 fn an_interrupted_comparison_keeps_what_was_measured() {
     use std::io::{BufRead, BufReader, Read};
-    use std::process::{Command, Stdio};
+    use std::process::Stdio;
 
-    use crate::support::gpufeed;
+    use crate::support::{self, gpufeed};
 
     let folder = tempfile::tempdir().expect("a folder");
     let json = folder.path().join("a.json");
@@ -135,8 +135,7 @@ fn an_interrupted_comparison_keeps_what_was_measured() {
         assert!(lines.read_line(&mut line).expect("read") > 0, "it ended without a round");
     }
     // Only the parent is told, as by `kill`; the process on the device learns it from the parent.
-    let told = Command::new("kill").args(["-INT", &child.id().to_string()]).status().expect("kill runs");
-    assert!(told.success());
+    support::signal(&child, "-INT");
     lines.read_to_end(&mut Vec::new()).expect("the rest");
     let ended = child.wait_with_output().expect("it ends");
     assert_eq!(ended.status.code(), Some(130), "{ended:?}");

@@ -95,12 +95,12 @@ fn without_a_runtime_folder_standard_error_is_ours_alone() {
 #[cfg(unix)]
 mod interrupt {
     use std::path::Path;
-    use std::process::{Child, Command, Stdio};
+    use std::process::{Child, Stdio};
     use std::thread;
     use std::time::{Duration, Instant};
 
     use crate::data;
-    use crate::support::{Ran, devices, gpufeed};
+    use crate::support::{self, Ran, devices, gpufeed};
 
     const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -134,8 +134,7 @@ mod interrupt {
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the binary runs");
         let third: &Path = &saved.join(file);
         wait_for("delivering three batches", &mut child, |_| third.exists());
-        let killed = Command::new("kill").args([signal, &child.id().to_string()]).status().expect("kill runs");
-        assert!(killed.success());
+        support::signal(&child, signal);
         wait_for("ending", &mut child, |child| child.try_wait().expect("its state").is_some());
         Ran::of(child.wait_with_output().expect("an end")).ended_with(130)
     }

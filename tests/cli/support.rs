@@ -5,7 +5,7 @@
 use std::env;
 use std::fs::OpenOptions;
 use std::io::Write;
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::sync::OnceLock;
 
 use gpufeed::AdapterInfo;
@@ -82,4 +82,12 @@ pub fn skip(test: &str, reason: &str) {
         let file = OpenOptions::new().append(true).create(true).open(path);
         file.and_then(|mut file| writeln!(file, "{line}")).expect("the skip log can be written");
     }
+}
+
+/// Sends a process a signal such as `-INT`, by the shell's own `kill`: a small system has no program of that name.
+#[cfg(unix)]
+pub fn signal(child: &Child, signal: &str) {
+    let kill = format!("kill {signal} {}", child.id());
+    let status = Command::new("sh").args(["-c", &kill]).status().expect("the shell runs");
+    assert!(status.success(), "`{kill}` ended with {status}");
 }
