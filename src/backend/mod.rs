@@ -104,6 +104,11 @@ pub trait Backend: sealed::Sealed + Clone + Send + Sync + 'static {
     /// The strategy that serves best where nothing else is known.
     fn default_strategy(&self) -> Strategy;
 
+    /// The same for frames that are pushed and waited for, which have no other batch to be copied beside.
+    fn default_push_strategy(&self) -> Strategy {
+        self.default_strategy()
+    }
+
     /// Whether the device can run a strategy.
     ///
     /// # Errors

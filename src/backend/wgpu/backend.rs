@@ -6,7 +6,7 @@ use super::bandwidth;
 use super::buffers::output_bytes;
 use super::clock;
 use super::consumer::WgpuConsumer;
-use super::default_strategy::default_strategy;
+use super::default_strategy::{default_strategy, for_pushes};
 use super::device::WgpuBackend;
 use super::direct::{Partition, gather_of, record_bytes};
 use super::kernel::check_limits;
@@ -31,6 +31,10 @@ impl Backend for WgpuBackend {
 
     fn default_strategy(&self) -> Strategy {
         default_strategy(self.api(), self.info().device_type, |strategy| self.supports(strategy).is_ok())
+    }
+
+    fn default_push_strategy(&self) -> Strategy {
+        for_pushes(self.default_strategy())
     }
 
     fn supports(&self, strategy: Strategy) -> Result<(), Unsupported> {

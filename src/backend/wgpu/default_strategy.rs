@@ -15,6 +15,11 @@ pub(super) fn default_strategy(api: Api, device: DeviceType, runs: impl Fn(Strat
     if runs(wanted) { wanted } else { Strategy::MappedRing }
 }
 
+/// What it is for frames that are pushed and waited for: with no batch to copy beside, `system-ring` is late by its way over the bus.
+pub(super) fn for_pushes(default: Strategy) -> Strategy {
+    if default == Strategy::SystemRing { Strategy::MappedRing } else { default }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -34,6 +39,8 @@ mod tests {
             (Api::Vulkan, DeviceType::Software, Strategy::MappedRing),
         ] {
             assert_eq!(default_strategy(api, device, all), strategy, "{api:?} {device:?}");
+            let direct = strategy == Strategy::DirectMap;
+            assert_eq!(for_pushes(strategy), if direct { strategy } else { Strategy::MappedRing });
             // Metal without MAPPABLE_PRIMARY_BUFFERS, a card under GL.
             let ring = |strategy| strategy == Strategy::MappedRing;
             assert_eq!(default_strategy(api, device, ring), Strategy::MappedRing);

@@ -84,7 +84,7 @@ impl<B: Backend> Feeder<B> {
     /// # Errors
     /// As [`Loader::new`](super::Loader::new).
     pub fn new(backend: &B, frame: SampleLayout, options: FeederOptions) -> Result<Self, OpenError> {
-        let strategy = options.strategy.unwrap_or_else(|| backend.default_strategy());
+        let strategy = options.strategy.unwrap_or_else(|| backend.default_push_strategy());
         options.check(strategy)?;
         let layout = staged_layout(&options.preprocess, &frame, options.batch_size)?;
         let geometries = Geometries::new(&options.preprocess, &frame, 0)?.map(Arc::new);

@@ -19,7 +19,7 @@ pub struct FeederOptions {
     pub slots: usize,
     /// Output tensors: batches that the application holds at once. At least 1.
     pub outputs: usize,
-    /// How bytes get to the device; `None` takes the backend's default.
+    /// How bytes get to the device; `None` takes the backend's default for pushed frames.
     pub strategy: Option<Strategy>,
     /// What the device does with the bytes. A pipeline draws what is random by the number of the frame, with seed and epoch zero.
     pub preprocess: Preprocess,

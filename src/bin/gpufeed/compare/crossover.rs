@@ -110,7 +110,7 @@ fn sentence(stretches: &[Stretch], gaps: bool, size: &Size) -> Option<String> {
     }
     if let ([below, above], false) = (stretches, gaps) {
         return Some(format!(
-            "below {title} {} `{}` wins, from there `{}`",
+            "Below {title} {} `{}` wins, from there `{}`",
             above.from, below.strategy, above.strategy
         ));
     }
@@ -119,7 +119,7 @@ fn sentence(stretches: &[Stretch], gaps: bool, size: &Size) -> Option<String> {
         if from == to { format!("`{strategy}` at {from}") } else { format!("`{strategy}` from {from} to {to}") }
     };
     let elsewhere = if gaps { "; elsewhere no lead is beyond the noise" } else { "" };
-    Some(format!("by {title}: {}{elsewhere}", stretches.iter().map(part).collect::<Vec<_>>().join(", ")))
+    Some(format!("By {title}: {}{elsewhere}", stretches.iter().map(part).collect::<Vec<_>>().join(", ")))
 }
 
 #[cfg(test)]
@@ -142,7 +142,7 @@ mod tests {
         ];
         assert_eq!(
             describe(&device("vulkan:0", &rates)),
-            ["below batch 4 `write-buffer` wins, from there `mapped-ring`."]
+            ["Below batch 4 `write-buffer` wins, from there `mapped-ring`."]
         );
     }
 
@@ -158,7 +158,7 @@ mod tests {
         ];
         assert_eq!(
             describe(&device("vulkan:0", &rates)),
-            ["by batch: `write-buffer` at 1, `mapped-ring` at 4, `write-buffer` at 64."]
+            ["By batch: `write-buffer` at 1, `mapped-ring` at 4, `write-buffer` at 64."]
         );
         let steady = [(WRITE, 1, 90.0), (RING, 1, 100.0), (WRITE, 4, 200.0), (RING, 4, 300.0)];
         assert_eq!(
@@ -182,7 +182,7 @@ mod tests {
             found.summarise();
             describe(&found)
         };
-        let crossed = ["below compute 1000 `write-buffer` wins, from there `mapped-ring`."];
+        let crossed = ["Below compute 1000 `write-buffer` wins, from there `mapped-ring`."];
         assert_eq!(beside_1000_us([99.0, 60.0]), crossed);
         assert!(beside_1000_us([60.0, 99.0]).is_empty(), "the same strategy wins beside both");
     }
@@ -201,7 +201,7 @@ mod tests {
         let rates = [(WRITE, 1, 300.0), (RING, 1, 100.0), (RING, 4, 301.0), (third, 4, 300.0), (WRITE, 4, 9.0)];
         let mut gap = device("vulkan:0", &[&rates[..], &[(RING, 64, 400.0), (WRITE, 64, 200.0)]].concat());
         gap.sweep[1].beyond_noise = false;
-        let told = "by batch: `write-buffer` at 1, `mapped-ring` at 64; elsewhere no lead is beyond the noise.";
+        let told = "By batch: `write-buffer` at 1, `mapped-ring` at 64; elsewhere no lead is beyond the noise.";
         assert_eq!(describe(&gap), [told], "the one that wins at 1 does not win below 64");
         first.sweep[1].beyond_noise = false;
         assert_eq!(describe(&first), ["In no combination of sizes was a lead beyond the noise."]);

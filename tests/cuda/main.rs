@@ -1,23 +1,24 @@
 //! What only CUDA has: kernels of every shape against the CPU, memory that the device reads by itself, an application's
-//! streams, and page-lock failures. Skipped in sight where there is no driver.
+//! streams and steps, and page-lock failures. Skipped in sight where there is no driver.
 
 #![cfg(feature = "cuda")]
 #![allow(clippy::print_stderr)] // A test that skips itself says so.
 
+mod application;
+#[path = "../cuda_support/mod.rs"]
 mod cuda_support;
+mod step;
 
 use std::sync::Arc;
 
 use cuda_support::{CASES, check_tensor, image_bytes, lane_spec, on_cuda};
-use gpufeed::backend::cuda::{CudaBackend, CudaLane, CudaTensor, GatherMethod, KernelPriority, OnStream, Tuning};
-use gpufeed::backend::{Input, Lane, LaneSpec, Step, Tensor, Wait};
-use gpufeed::cudarc::driver::sys::CUresult;
-use gpufeed::cudarc::driver::{CudaSlice, CudaStream, DevicePtr, DriverError, result};
+use gpufeed::backend::cuda::{CudaBackend, CudaLane, CudaTensor, GatherMethod, KernelPriority, Tuning};
+use gpufeed::backend::{Input, Lane, LaneSpec, Tensor, Wait};
 use gpufeed::preprocess::fingerprint;
 use gpufeed::staging::{Filled, Finish};
 use gpufeed::{
-    Backend, BatchLayout, DeviceError, Element, FeedError, Feeder, FeederOptions, Field, FloatType, HostArena,
-    Normalize, OpenError, Preprocess, SampleLayout, SourceError, StableHostMemory, Strategy, TensorLayout,
+    Backend, BatchLayout, DeviceError, FloatType, HostArena, Normalize, OpenError, Preprocess, SampleLayout,
+    StableHostMemory, Strategy, TensorLayout,
 };
 
 /// Sends one batch through a slot.
@@ -209,123 +210,6 @@ fn a_registration_is_shared_by_lanes_and_ends_with_the_last() {
     });
 }
 
-/// Keeps a stream busy for a while, then copies the tensor into the returned memory.
-#[allow(unsafe_code)]
-fn slow_copy(stream: &Arc<CudaStream>, guard: &OnStream<'_>, bytes: usize) -> CudaSlice<u8> {
-    let slow = stream.alloc_zeros::<u8>(1 << 28).expect("memory");
-    let mut other = stream.alloc_zeros::<u8>(1 << 28).expect("memory");
-    for _ in 0..40 {
-        stream.memcpy_dtod(&slow, &mut other).expect("queued");
-    }
-    let copy = stream.alloc_zeros::<u8>(bytes).expect("memory");
-    let (to, synced) = copy.device_ptr(stream);
-    // SAFETY: the stream holds the guard, and both memories have so many bytes.
-    let from = unsafe { guard.tensor().device_address() };
-    // SAFETY: as above.
-    unsafe { result::memcpy_dtod_async(to, from, bytes, stream.cu_stream()) }.expect("queued");
-    drop(synced);
-    copy
-}
-
-#[test]
-fn a_batch_is_not_overwritten_before_an_applications_stream_has_read_it() {
-    on_cuda("a_batch_is_not_overwritten_before_an_applications_stream_has_read_it", |backend| {
-        let spec = lane_spec((224, 224, 3, 8), TensorLayout::Nchw, FloatType::F32, Strategy::PinnedRing);
-        let mut lane = backend.open_lane(&spec).expect("the lane opens");
-        let bytes = image_bytes(&spec.layout, 8);
-        let others: Vec<u8> = bytes.iter().map(|byte| !byte).collect();
-        let stream = backend.context().new_stream().expect("a stream");
-        let output = lane.output().expect("an output");
-        let first = send(&mut lane, &spec.layout, &bytes, 8, output);
-        let desc = spec.preprocess.tensor(&spec.layout, 8);
-        let right = first.read(&desc).expect("it can be read");
-        let guard = first.on_stream(&stream).expect("the tensor can be used");
-        let refused = send_result(&mut lane, &spec.layout, &others, first.clone()).expect_err("it is in use");
-        assert!(matches!(refused, DeviceError::Refused { .. }), "{refused}");
-        let copy = slow_copy(&stream, &guard, right.len());
-        drop(guard);
-        let second = send(&mut lane, &spec.layout, &others, 8, first);
-        assert!(stream.clone_dtoh(&copy).expect("it can be read") == right, "the copy saw the second batch");
-        check_tensor(&spec, &others, &second);
-    });
-}
-
-#[test]
-fn an_error_that_an_application_recorded_fails_no_batch_and_stays_for_the_application() {
-    on_cuda("an_error_that_an_application_recorded_fails_no_batch_and_stays_for_the_application", |backend| {
-        let theirs = DriverError(CUresult::CUDA_ERROR_ILLEGAL_ADDRESS);
-        let record = || backend.context().record_err::<()>(Err(theirs));
-        record();
-        let spec = lane_spec(CASES[0], TensorLayout::Nchw, FloatType::F32, Strategy::PinnedRing);
-        let mut lane = backend.open_lane(&spec).expect("the lane opens");
-        let output = lane.output().expect("an output");
-        let bytes = image_bytes(&spec.layout, 5);
-        let output = send(&mut lane, &spec.layout, &bytes, 5, output);
-        check_tensor(&spec, &bytes, &output);
-        lane.reap(Wait::All, &mut Vec::new()).expect("the device is there");
-        drop((lane, output));
-        backend.copy_ceiling(1 << 20, std::time::Duration::from_millis(1)).expect("measured");
-        assert_eq!(backend.context().check_err(), Err(theirs), "the application finds its error");
-        assert_eq!(backend.context().check_err(), Ok(()), "and nothing of ours");
-    });
-}
-
-#[test]
-fn a_tensor_is_idle_when_the_application_has_done_with_it_and_a_forgotten_guard_costs_it_alone() {
-    on_cuda("a_tensor_is_idle_when_the_application_has_done_with_it", |backend| {
-        let spec = lane_spec((224, 224, 3, 8), TensorLayout::Nchw, FloatType::F32, Strategy::PinnedRing);
-        let mut lane = backend.open_lane(&spec).expect("the lane opens");
-        let bytes = image_bytes(&spec.layout, 8);
-        let stream = backend.context().new_stream().expect("a stream");
-        let output = lane.output().expect("an output");
-        assert_eq!((output.is_idle(), output.is_held()), (Ok(true), false), "nothing was queued with it");
-        let used = send(&mut lane, &spec.layout, &bytes, 8, output);
-        let guard = used.on_stream(&stream).expect("the tensor can be used");
-        assert_eq!((used.is_idle(), used.is_held()), (Ok(false), true));
-        let copy = slow_copy(&stream, &guard, 64);
-        drop(guard);
-        assert!(!used.is_held());
-        // Forty copies of 256 MiB take milliseconds, and a look takes microseconds.
-        assert_eq!(used.is_idle(), Ok(false), "the application's work runs");
-        stream.synchronize().expect("it ends");
-        assert_eq!(used.is_idle(), Ok(true));
-        drop(copy);
-
-        #[allow(clippy::mem_forget)] // The use that never ends.
-        std::mem::forget(used.on_stream(&stream).expect("the tensor can be used"));
-        lane.reap(Wait::All, &mut Vec::new()).expect("the lane waits for no event of it");
-        assert_eq!((used.is_idle(), used.is_held()), (Ok(false), true));
-        let other = lane.output().expect("an output");
-        let other = send(&mut lane, &spec.layout, &bytes, 8, other);
-        check_tensor(&spec, &bytes, &other);
-    });
-}
-
-#[test]
-fn a_copy_does_not_wait_for_an_application_that_uses_another_tensor() {
-    on_cuda("a_copy_does_not_wait_for_an_application_that_uses_another_tensor", |backend| {
-        let spec = LaneSpec {
-            preprocess: Preprocess::Raw,
-            ..lane_spec((224, 224, 3, 8), TensorLayout::Nchw, FloatType::F32, Strategy::PinnedRing)
-        };
-        let mut lane = backend.open_lane(&spec).expect("the lane opens");
-        let bytes = image_bytes(&spec.layout, 8);
-        let stream = backend.context().new_stream().expect("a stream");
-        let (first, second) = (lane.output().expect("an output"), lane.output().expect("an output"));
-        let first = send(&mut lane, &spec.layout, &bytes, 8, first);
-        let guard = first.on_stream(&stream).expect("the tensor can be used");
-        // Filled beforehand: that takes the CPU a while.
-        let filled = fill(&mut lane, &spec.layout, &bytes);
-        let copy = slow_copy(&stream, &guard, 64);
-        drop(guard);
-        let second = lane.submit(Input::Staged(filled), 8, second).expect("it is sent").tensor;
-        lane.reap(Wait::All, &mut Vec::new()).expect("the device is there");
-        assert_eq!(second.is_written(), Ok(true));
-        assert_eq!(first.is_idle(), Ok(false), "the second batch is there while the first is still being used");
-        drop(copy);
-    });
-}
-
 #[test]
 fn more_page_locked_memory_than_there_is_is_refused_as_the_hosts() {
     on_cuda("more_page_locked_memory_than_there_is_is_refused_as_the_hosts", |backend| {
@@ -358,76 +242,5 @@ fn ceilings_can_be_measured() {
         let info = backend.info();
         eprintln!("{info:#?}");
         assert!(info.pci.is_some() && info.memory.is_some_and(|bytes| bytes > 1 << 28), "{info:?}");
-    });
-}
-
-/// Queues the writing of bytes of a batch that a step was given.
-#[allow(unsafe_code)]
-fn set(stream: &CudaStream, to: u64, value: u8, bytes: usize) -> Result<(), SourceError> {
-    // SAFETY: the tensors of the tests that call this have so many bytes there.
-    Ok(unsafe { result::memset_d8_async(to, value, bytes, stream.cu_stream()) }?)
-}
-
-/// Queues the copy of as many bytes of a batch as a step's tensor has.
-#[allow(unsafe_code)]
-fn copy(stream: &CudaStream, from: u64, to: u64, bytes: usize) -> Result<(), SourceError> {
-    // SAFETY: both hold so many bytes of the batch, and all that uses them follows on this stream.
-    Ok(unsafe { result::memcpy_dtod_async(to, from, bytes, stream.cu_stream()) }?)
-}
-
-fn stepping(backend: &CudaBackend, strategy: Strategy, preprocess: Preprocess, step: Step) -> Feeder<CudaBackend> {
-    let (strategy, step) = (Some(strategy), Some(step));
-    let options = FeederOptions { slots: 1, outputs: 2, strategy, preprocess, step, ..FeederOptions::default() };
-    Feeder::new(backend, SampleLayout::image(1, 4, 1).expect("an image"), options).expect("the feeder opens")
-}
-
-#[test]
-fn a_step_runs_behind_the_kernels_or_instead_of_them() {
-    on_cuda("a_step_runs_behind_the_kernels_or_instead_of_them", |backend| {
-        for strategy in [Strategy::PinnedRing, Strategy::PinnedWriteCombined, Strategy::Pageable, Strategy::PinPerBatch]
-        {
-            let behind = Step::cuda(|stream, batch| set(stream, batch.output + 4, 0, 4));
-            let mut feeder = stepping(&backend, strategy, Normalize::unit(1).into(), behind.clone());
-            let mut raw =
-                stepping(&backend, strategy, Preprocess::Raw, Step::cuda(|to, batch| set(to, batch.output, 9, 2)));
-            let own = Step::cuda(|stream, batch| {
-                let from = batch.input.ok_or("the bytes are on the device")?;
-                copy(stream, from, batch.output, batch.tensors.first().of(batch.samples).byte_len())?;
-                set(stream, batch.output, 7, 1)
-            });
-            let tensor = Preprocess::Own(Field::array("bytes", Element::U8, &[4]).expect("a field"));
-            let mut making = stepping(&backend, strategy, tensor, own);
-            for byte in 1..20 {
-                let normalized = feeder.feed(&[&[255, 255, 0, 255]]).expect("it is sent");
-                assert_eq!(normalized.read_f32().expect("it can be read back"), [1.0, 0.0, 0.0, 1.0]);
-                let raw = raw.feed(&[&[byte; 4]]).expect("it is sent");
-                assert_eq!(raw.read().expect("it can be read back"), [9, 9, byte, byte]);
-                let made = making.feed(&[&[byte; 4]]).expect("it is sent");
-                assert_eq!(made.read().expect("it can be read back"), [7, byte, byte, byte]);
-            }
-        }
-    });
-}
-
-#[test]
-fn a_step_that_fails_or_panics_costs_its_batch_only() {
-    on_cuda("a_step_that_fails_or_panics_costs_its_batch_only", |backend| {
-        let calls = std::sync::atomic::AtomicUsize::new(0);
-        let step =
-            Step::cuda(move |stream, batch| match calls.fetch_add(1, std::sync::atomic::Ordering::Relaxed) % 3 {
-                0 => Err("there is no model yet".into()),
-                1 => panic!("there was a bug"),
-                _ => set(stream, batch.output, 0, 4),
-            });
-        let mut feeder = stepping(&backend, Strategy::PinnedRing, Normalize::unit(1).into(), step);
-        for _ in 0..4 {
-            for text in ["there is no model yet", "there was a bug"] {
-                let error = feeder.feed(&[&[255; 4]]).err();
-                let Some(FeedError::Device(DeviceError::Step { reason })) = &error else { panic!("{error:?}") };
-                assert!(reason.contains(text), "{reason}");
-            }
-            let batch = feeder.feed(&[&[255; 4]]).expect("it is sent");
-            assert_eq!(batch.read_f32().expect("it can be read back"), [0.0, 1.0, 1.0, 1.0]);
-        }
     });
 }
