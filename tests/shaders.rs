@@ -223,3 +223,20 @@ fn the_kernel_that_reads_textures_translates_to_every_language() {
         }
     }
 }
+
+/// Kernels are compiled without a counter in each loop that would end it.
+#[test]
+fn every_loop_counts_to_an_end() {
+    let shaders =
+        [NORMALIZE, PACK[0], PACK[1], BATCH, PIPELINE, FINGERPRINT, UNPACK_TEXTURE, GATHER_TENSOR, GATHER_FINGERPRINT];
+    for line in shaders.iter().flat_map(|text| text.lines()) {
+        let code = line.split("//").next().unwrap_or_default().trim();
+        let words: Vec<&str> = code.split(|letter: char| !letter.is_alphanumeric()).collect();
+        assert!(!words.contains(&"while") && !words.contains(&"loop"), "{line}");
+        if words.contains(&"for") {
+            let [_, until, step] = code.split(';').collect::<Vec<_>>()[..] else { panic!("{line}") };
+            let counts = until.contains('<') && (step.contains("++") || step.contains("+="));
+            assert!(counts || (until.contains("> 0u") && step.contains("/= 2u")), "{line}");
+        }
+    }
+}

@@ -8,6 +8,6 @@ pub(super) fn module(device: &wgpu::Device, label: Option<&str>, shader: &str) -
     let mut checks = wgpu::ShaderRuntimeChecks::checked();
     checks.force_loop_bounding = false;
     // SAFETY: the shaders are the crate's own, and each of their loops counts in 32 bits to an end that the loop does not move, or halves a
-    // number until it is zero.
+    // number until it is zero: `tests/shaders.rs` looks at each.
     unsafe { device.create_shader_module_trusted(wgpu::ShaderModuleDescriptor { label, source }, checks) }
 }
